@@ -1,0 +1,141 @@
+#include "config.h"
+
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+void vv_blob_done(vv_blob *b)
+{
+    free(b->p);
+    *b = (vv_blob){NULL, 0};
+}
+
+void vv_close(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static vv_code read_exactly(int fd, uint8_t *p, size_t n, vv_error *err)
+{
+    for (size_t at = 0; at < n;) {
+        ssize_t k = read(fd, p + at, n - at);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            return vv_fail_os(err, errno, "read");
+        if (k == 0)
+            return vv_fail_decode(err, "Truncated", at, "the file shrank while it was read");
+        at += (size_t)k;
+    }
+    return VV_OK;
+}
+
+vv_code vv_file_read(int dirfd, const char *name, uint64_t max, vv_blob *ret, vv_error *err)
+{
+    /* O_NONBLOCK so that opening a FIFO returns; it changes nothing for regular files. */
+    VV_CLEANUP(vv_close) int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 && (errno == ELOOP || errno == ENXIO))
+        return vv_fail_decode(err, "NotRegularFile", 0, "%s is not a regular file", name);
+    if (fd < 0)
+        return vv_fail_os(err, errno, "open %s", name);
+    struct stat st;
+    if (fstat(fd, &st) < 0)
+        return vv_fail_os(err, errno, "stat %s", name);
+    if (!S_ISREG(st.st_mode))
+        return vv_fail_decode(err, "NotRegularFile", 0, "%s is not a regular file", name);
+    if ((uint64_t)st.st_size > max || (uint64_t)st.st_size > SIZE_MAX - 1) {
+        vv_fail(err, VV_ERR_LIMIT, "%s has %lld bytes, more than %llu", name, (long long)st.st_size,
+                (unsigned long long)max);
+        if (err)
+            err->name = "FileTooLarge";
+        return VV_ERR_LIMIT;
+    }
+    vv_blob b = {malloc((size_t)st.st_size + 1), (size_t)st.st_size};
+    if (!b.p)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for the %zu bytes of %s", b.n, name);
+    vv_code rc = read_exactly(fd, b.p, b.n, err);
+    if (rc != VV_OK) {
+        vv_context(err, "%s", name);
+        vv_blob_done(&b);
+        return rc;
+    }
+    b.p[b.n] = 0;
+    *ret = b;
+    return VV_OK;
+}
+
+vv_code vv_write_all(int fd, const void *p, size_t n, vv_error *err)
+{
+    const uint8_t *b = p;
+    while (n) {
+        ssize_t k = write(fd, b, n);
+        if (k < 0 && errno == EINTR)
+            continue;
+        if (k < 0)
+            return vv_fail_os(err, errno, "write");
+        b += k;
+        n -= (size_t)k;
+    }
+    return VV_OK;
+}
+
+vv_code vv_mkdirs(int dirfd, const char *path, vv_error *err)
+{
+    char part[PATH_MAX];
+    size_t n = strlen(path);
+    if (n == 0 || n >= sizeof part)
+        return vv_fail(err, VV_ERR_ARG, "directory path of %zu bytes", n);
+    memcpy(part, path, n + 1);
+    for (size_t i = 1; i <= n; i++) {
+        if (part[i] != '/' && part[i] != 0)
+            continue;
+        part[i] = 0;
+        if (mkdirat(dirfd, part, 0777) < 0 && errno != EEXIST)
+            return vv_fail_os(err, errno, "make directory %s", part);
+        if (i < n)
+            part[i] = '/';
+    }
+    struct stat st;
+    if (fstatat(dirfd, path, &st, 0) < 0)
+        return vv_fail_os(err, errno, "stat %s", path);
+    if (!S_ISDIR(st.st_mode))
+        return vv_fail_os(err, ENOTDIR, "%s", path);
+    return VV_OK;
+}
+
+vv_code vv_fsync_dir(int dirfd, const char *path, vv_error *err)
+{
+    VV_CLEANUP(vv_close) int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return vv_fail_os(err, errno, "open directory %s", path);
+    if (fsync(fd) < 0)
+        return vv_fail_os(err, errno, "fsync directory %s", path);
+    return VV_OK;
+}
+
+vv_code vv_lock(int fd, bool exclusive, bool wait, vv_error *err)
+{
+    int op = (exclusive ? LOCK_EX : LOCK_SH) | (wait ? 0 : LOCK_NB);
+    while (flock(fd, op) < 0) {
+        if (errno == EINTR)
+            continue;
+        if (errno == EWOULDBLOCK)
+            return vv_fail(err, VV_ERR_BUSY, "the lock is held by another process");
+        return vv_fail_os(err, errno, "flock");
+    }
+    return VV_OK;
+}
+
+void vv_unlock(int fd)
+{
+    flock(fd, LOCK_UN);
+}

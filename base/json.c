@@ -1,0 +1,322 @@
+#include "config.h"
+
+#include "base/json.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+
+enum { MAX_DEPTH = 64 };
+#define EXACT_MAX ((UINT64_C(1) << 53) - 1)
+
+/* The comma or nothing that a value needs in front of it. */
+static void before_value(vv_json *j)
+{
+    if (j->after_key) {
+        j->after_key = false;
+        return;
+    }
+    if (j->depth == 0)
+        return;
+    uint64_t bit = UINT64_C(1) << (j->depth - 1);
+    assert(j->is_arr & bit);
+    if (j->has_item & bit)
+        vv_wr_u8(j->out, ',');
+    j->has_item |= bit;
+}
+
+static void open_level(vv_json *j, char c, bool arr)
+{
+    before_value(j);
+    assert(j->depth < MAX_DEPTH);
+    uint64_t bit = UINT64_C(1) << j->depth++;
+    j->has_item &= ~bit;
+    j->is_arr = arr ? j->is_arr | bit : j->is_arr & ~bit;
+    vv_wr_u8(j->out, (uint8_t)c);
+}
+
+static void close_level(vv_json *j, char c)
+{
+    assert(j->depth > 0 && !j->after_key);
+    j->depth--;
+    vv_wr_u8(j->out, (uint8_t)c);
+}
+
+void vv_json_obj(vv_json *j)
+{
+    open_level(j, '{', false);
+}
+
+void vv_json_end_obj(vv_json *j)
+{
+    close_level(j, '}');
+}
+
+void vv_json_arr(vv_json *j)
+{
+    open_level(j, '[', true);
+}
+
+void vv_json_end_arr(vv_json *j)
+{
+    close_level(j, ']');
+}
+
+/* Bytes that can stand in a string as they are: printable ASCII but for the five that are escaped. */
+static const uint8_t plain[256] = {
+    [' '] = 1, ['!'] = 1, ['#' ... '%'] = 1, ['\'' ... ';'] = 1, ['='] = 1, ['?' ... '['] = 1, [']' ... '~'] = 1,
+};
+
+static void escape_unit(vv_wr *w, unsigned u)
+{
+    static const char digit[16] = "0123456789abcdef";
+    char s[6] = {'\\', 'u', digit[u >> 12 & 15], digit[u >> 8 & 15], digit[u >> 4 & 15], digit[u & 15]};
+    vv_wr_bytes(w, s, 6);
+}
+
+static void escape_ascii(vv_wr *w, uint8_t c)
+{
+    static const char short_form[128] = {
+        ['"'] = '"', ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f', ['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't',
+    };
+    if (short_form[c]) {
+        char s[2] = {'\\', short_form[c]};
+        vv_wr_bytes(w, s, 2);
+    } else {
+        escape_unit(w, c);
+    }
+}
+
+static void write_string(vv_wr *w, vv_str s)
+{
+    const uint8_t *p = (const uint8_t *)s.p, *end = s.n ? p + s.n : p;
+    vv_wr_u8(w, '"');
+    while (p < end) {
+        const uint8_t *run = p;
+        while (p < end && plain[*p])
+            p++;
+        vv_wr_bytes(w, run, (size_t)(p - run));
+        if (p == end)
+            break;
+        if (*p < 0x80) {
+            escape_ascii(w, *p++);
+            continue;
+        }
+        size_t len = 2;
+        for (; len <= 4; len++)
+            if (len <= (size_t)(end - p) && vv_utf8_valid((vv_str){(const char *)p, len}))
+                break;
+        if (len > 4) {
+            vv_wr_bytes(w, "\xef\xbf\xbd", 3);
+            p++;
+        } else if (len == 3 && p[0] == 0xe2 && p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9)) {
+            escape_unit(w, 0x2000u + (p[2] & 0x3fu));
+            p += 3;
+        } else {
+            vv_wr_bytes(w, p, len);
+            p += len;
+        }
+    }
+    vv_wr_u8(w, '"');
+}
+
+static void begin_key(vv_json *j)
+{
+    assert(j->depth > 0 && !j->after_key);
+    uint64_t bit = UINT64_C(1) << (j->depth - 1);
+    assert(!(j->is_arr & bit));
+    if (j->has_item & bit)
+        vv_wr_u8(j->out, ',');
+    j->has_item |= bit;
+}
+
+void vv_json_key(vv_json *j, const char *k)
+{
+    begin_key(j);
+    size_t n = strlen(k);
+    uint8_t *p = vv_wr_take(j->out, n + 3);
+    if (p) {
+        p[0] = '"';
+        memcpy(p + 1, k, n);
+        p[n + 1] = '"';
+        p[n + 2] = ':';
+    }
+    j->after_key = true;
+}
+
+void vv_json_key_str(vv_json *j, vv_str k)
+{
+    begin_key(j);
+    write_string(j->out, k);
+    vv_wr_u8(j->out, ':');
+    j->after_key = true;
+}
+
+static void write_literal(vv_json *j, const char *s, size_t n)
+{
+    before_value(j);
+    vv_wr_bytes(j->out, s, n);
+}
+
+void vv_json_null(vv_json *j)
+{
+    write_literal(j, "null", 4);
+}
+
+void vv_json_bool(vv_json *j, bool v)
+{
+    write_literal(j, v ? "true" : "false", v ? 4 : 5);
+}
+
+void vv_json_u64_full(vv_json *j, uint64_t v)
+{
+    char s[20], *p = s + sizeof s;
+    do
+        *--p = (char)('0' + v % 10);
+    while (v /= 10);
+    write_literal(j, p, (size_t)(s + sizeof s - p));
+}
+
+void vv_json_u128_text(vv_json *j, vv_u128 v)
+{
+    char s[42];
+    s[0] = '"';
+    size_t n = vv_u128_text(s + 1, v);
+    s[n + 1] = '"';
+    write_literal(j, s, n + 2);
+}
+
+void vv_json_u64(vv_json *j, uint64_t v)
+{
+    if (v <= EXACT_MAX)
+        vv_json_u64_full(j, v);
+    else
+        vv_json_u128_text(j, v);
+}
+
+void vv_json_u128(vv_json *j, vv_u128 v)
+{
+    if (v <= EXACT_MAX)
+        vv_json_u64_full(j, (uint64_t)v);
+    else
+        vv_json_u128_text(j, v);
+}
+
+void vv_json_i128(vv_json *j, __int128 v)
+{
+    if (v >= 0) {
+        vv_json_u128(j, (vv_u128)v);
+        return;
+    }
+    char s[44];
+    vv_u128 m = -(vv_u128)v;
+    s[0] = '"';
+    s[1] = '-';
+    size_t n = vv_u128_text(s + 2, m);
+    s[n + 2] = '"';
+    if (m <= EXACT_MAX)
+        write_literal(j, s + 1, n + 1);
+    else
+        write_literal(j, s, n + 3);
+}
+
+void vv_json_i64(vv_json *j, int64_t v)
+{
+    vv_json_i128(j, v);
+}
+
+void vv_json_ratio(vv_json *j, double num, double den)
+{
+    double v = num / den;
+    if (den == 0 || !isfinite(v)) {
+        vv_json_null(j);
+        return;
+    }
+    if (v != 0 && fabs(v) < 1e-12)
+        v = 0;
+    /* %g would use an exponent for the extremes: print with as many decimals as 6 significant digits need. */
+    int before = v == 0 ? 1 : (int)floor(log10(fabs(v))) + 1;
+    int decimals = before >= 6 ? 0 : 6 - before;
+    char s[352];
+    int n = snprintf(s, sizeof s, "%.*f", decimals, v);
+    if (memchr(s, '.', (size_t)n)) {
+        while (s[n - 1] == '0')
+            n--;
+        if (s[n - 1] == '.')
+            n--;
+    }
+    write_literal(j, s, (size_t)n);
+}
+
+void vv_json_double(vv_json *j, double v)
+{
+    if (!isfinite(v)) {
+        vv_json_null(j);
+        return;
+    }
+    char s[32];
+    int n = 0;
+    for (int digits = 15; digits <= 17; digits++) {
+        n = snprintf(s, sizeof s, "%.*g", digits, v);
+        if (strtod(s, NULL) == v)
+            break;
+    }
+    write_literal(j, s, (size_t)n);
+}
+
+void vv_json_str(vv_json *j, vv_str s)
+{
+    before_value(j);
+    write_string(j->out, s);
+}
+
+void vv_json_cstr(vv_json *j, const char *s)
+{
+    if (s)
+        vv_json_str(j, vv_cstr(s));
+    else
+        vv_json_null(j);
+}
+
+void vv_json_text(vv_json *j, vv_str s)
+{
+    if (vv_utf8_valid(s)) {
+        vv_json_str(j, s);
+        return;
+    }
+    vv_json_obj(j);
+    vv_json_key(j, "base64");
+    before_value(j);
+    vv_wr_u8(j->out, '"');
+    char piece[65];
+    for (size_t at = 0; at < s.n; at += 48) {
+        size_t n = s.n - at < 48 ? s.n - at : 48;
+        vv_wr_bytes(j->out, piece, vv_base64(piece, s.p + at, n));
+    }
+    vv_wr_u8(j->out, '"');
+    vv_json_kv_str(j, "preview", (vv_str){s.p, vv_utf8_cut(s, 64)});
+    vv_json_end_obj(j);
+}
+
+void vv_json_hex(vv_json *j, const void *p, size_t n)
+{
+    before_value(j);
+    vv_wr_u8(j->out, '"');
+    char piece[65];
+    const uint8_t *b = p;
+    for (size_t at = 0; at < n; at += 32) {
+        size_t k = n - at < 32 ? n - at : 32;
+        vv_hex(piece, b + at, k);
+        vv_wr_bytes(j->out, piece, 2 * k);
+    }
+    vv_wr_u8(j->out, '"');
+}
+
+void vv_json_raw(vv_json *j, vv_str json)
+{
+    before_value(j);
+    vv_wr_bytes(j->out, json.p, json.n);
+}

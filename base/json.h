@@ -1,0 +1,104 @@
+/*
+ * A streaming JSON writer: it appends to a vv_wr and keeps no tree, so an answer may be produced piece by piece.
+ *
+ * Exactness: a count up to 2^53-1 is a JSON number, a larger one a decimal string (vv_json_u64, _i64, _u128), except
+ * where the caller asks for the full integer (vv_json_u64_full). No exponent forms. Text is checked: vv_json_str
+ * replaces malformed UTF-8 by U+FFFD, vv_json_text writes {"base64", "preview"} instead. Besides what JSON asks, '<',
+ * '>', '&', U+2028 and U+2029 are escaped, so an answer is safe inside HTML.
+ *
+ * Misuse (a value without a key, more than 64 levels) is our own bug and asserts. Owned by one thread. Failures of
+ * memory are sticky in the vv_wr. Source: http-api section 2.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+
+typedef struct {
+    vv_wr *out;
+    uint64_t is_arr, has_item; /* one bit a level */
+    unsigned depth;
+    bool after_key;
+} vv_json;
+
+static inline vv_json vv_json_init(vv_wr *out)
+{
+    return (vv_json){.out = out};
+}
+
+void vv_json_obj(vv_json *j);     /* { */
+void vv_json_end_obj(vv_json *j); /* } */
+void vv_json_arr(vv_json *j);     /* [ */
+void vv_json_end_arr(vv_json *j); /* ] */
+
+/* k is a literal in ASCII that needs no escape. */
+void vv_json_key(vv_json *j, const char *k);
+/* A key that is data: escaped. */
+void vv_json_key_str(vv_json *j, vv_str k);
+
+void vv_json_null(vv_json *j);
+void vv_json_bool(vv_json *j, bool v);
+void vv_json_u64(vv_json *j, uint64_t v);
+void vv_json_i64(vv_json *j, int64_t v);
+void vv_json_u128(vv_json *j, vv_u128 v);
+void vv_json_i128(vv_json *j, __int128 v);
+void vv_json_u64_full(vv_json *j, uint64_t v);  /* always a number */
+void vv_json_u128_text(vv_json *j, vv_u128 v);  /* always a decimal string */
+/* num / den with at most 6 significant digits; null where den is 0. */
+void vv_json_ratio(vv_json *j, double num, double den);
+void vv_json_double(vv_json *j, double v);      /* shortest form that reads back equal; null where not finite */
+void vv_json_str(vv_json *j, vv_str s);
+void vv_json_cstr(vv_json *j, const char *s);   /* NULL writes null */
+void vv_json_text(vv_json *j, vv_str s);        /* captured text that may not be UTF-8 */
+void vv_json_hex(vv_json *j, const void *p, size_t n);
+void vv_json_raw(vv_json *j, vv_str json);      /* one complete value, written as it is */
+
+static inline void vv_json_kv_u64(vv_json *j, const char *k, uint64_t v)
+{
+    vv_json_key(j, k);
+    vv_json_u64(j, v);
+}
+
+static inline void vv_json_kv_u128(vv_json *j, const char *k, vv_u128 v)
+{
+    vv_json_key(j, k);
+    vv_json_u128(j, v);
+}
+
+static inline void vv_json_kv_bool(vv_json *j, const char *k, bool v)
+{
+    vv_json_key(j, k);
+    vv_json_bool(j, v);
+}
+
+static inline void vv_json_kv_cstr(vv_json *j, const char *k, const char *v)
+{
+    vv_json_key(j, k);
+    vv_json_cstr(j, v);
+}
+
+static inline void vv_json_kv_str(vv_json *j, const char *k, vv_str v)
+{
+    vv_json_key(j, k);
+    vv_json_str(j, v);
+}
+
+static inline void vv_json_kv_hex(vv_json *j, const char *k, const void *p, size_t n)
+{
+    vv_json_key(j, k);
+    vv_json_hex(j, p, n);
+}
+
+static inline void vv_json_kv_null(vv_json *j, const char *k)
+{
+    vv_json_key(j, k);
+    vv_json_null(j);
+}
+
+/* True once exactly one complete value stands written and the writer did not fail. */
+static inline bool vv_json_done(const vv_json *j)
+{
+    return j->depth == 0 && !j->after_key && vv_wr_ok(j->out);
+}

@@ -1,0 +1,141 @@
+#include "config.h"
+
+#include "base/map.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/* Slots hold the hash's high 32 bits beside index + 1, so that a miss rarely touches a key. */
+static uint64_t slot_make(uint64_t hash, uint32_t index)
+{
+    return (hash & 0xffffffff00000000u) | (index + 1);
+}
+
+static uint64_t mix(uint64_t h)
+{
+    h ^= h >> 32;
+    h *= 0xd6e8feb86659fd93u;
+    h ^= h >> 32;
+    return h;
+}
+
+static uint64_t hash_key(const vv_map *m, const uint8_t *key)
+{
+    uint64_t h = m->seed;
+    size_t n = m->key_bytes;
+    for (; n >= 8; n -= 8, key += 8) {
+        uint64_t w;
+        memcpy(&w, key, 8);
+        h = (h ^ w) * 0x9e3779b97f4a7c15u;
+        h ^= h >> 29;
+    }
+    for (; n; n--, key++)
+        h = (h ^ *key) * 0x100000001b3u;
+    return mix(h);
+}
+
+static uint64_t random_seed(void)
+{
+    uint64_t s;
+    if (getrandom(&s, sizeof s, GRND_NONBLOCK) != (ssize_t)sizeof s)
+        s = (uint64_t)(uintptr_t)&s * 0x9e3779b97f4a7c15u;
+    return s | 1;
+}
+
+void vv_map_init(vv_map *m, size_t key_bytes)
+{
+    *m = (vv_map){.key_bytes = key_bytes, .seed = random_seed()};
+}
+
+void vv_map_done(vv_map *m)
+{
+    free(m->keys);
+    free(m->slots);
+    *m = (vv_map){0};
+}
+
+void vv_map_clear(vv_map *m)
+{
+    if (m->slots)
+        memset(m->slots, 0, ((size_t)m->mask + 1) * sizeof *m->slots);
+    m->count = 0;
+}
+
+/* The slot that holds key, or the free slot where it belongs. */
+static uint32_t probe(const vv_map *m, const void *key, uint64_t hash)
+{
+    uint32_t at = (uint32_t)hash & m->mask;
+    for (;; at = (at + 1) & m->mask) {
+        uint64_t s = m->slots[at];
+        if (s == 0)
+            return at;
+        if ((s ^ hash) >> 32 == 0 && memcmp(vv_map_key(m, (uint32_t)s - 1), key, m->key_bytes) == 0)
+            return at;
+    }
+}
+
+uint32_t vv_map_find(const vv_map *m, const void *key)
+{
+    if (m->count == 0)
+        return VV_MAP_NONE;
+    uint64_t s = m->slots[probe(m, key, hash_key(m, key))];
+    return s ? (uint32_t)s - 1 : VV_MAP_NONE;
+}
+
+static bool grow_slots(vv_map *m)
+{
+    uint32_t cap = m->slots ? (m->mask + 1) * 2 : 64;
+    if (cap == 0)
+        return false;
+    uint64_t *slots = calloc(cap, sizeof *slots);
+    if (!slots)
+        return false;
+    free(m->slots);
+    m->slots = slots;
+    m->mask = cap - 1;
+    for (uint32_t i = 0; i < m->count; i++) {
+        uint64_t h = hash_key(m, vv_map_key(m, i));
+        uint32_t at = (uint32_t)h & m->mask;
+        while (slots[at])
+            at = (at + 1) & m->mask;
+        slots[at] = slot_make(h, i);
+    }
+    return true;
+}
+
+static bool grow_keys(vv_map *m)
+{
+    uint32_t cap = m->keys_cap ? m->keys_cap * 2 : 32;
+    if (cap <= m->keys_cap || cap > UINT32_MAX / 2)
+        return false;
+    uint8_t *keys = realloc(m->keys, (size_t)cap * m->key_bytes);
+    if (!keys)
+        return false;
+    m->keys = keys;
+    m->keys_cap = cap;
+    return true;
+}
+
+uint32_t vv_map_put(vv_map *m, const void *key, bool *ret_new)
+{
+    if ((!m->slots || m->count >= (m->mask + 1) / 4 * 3) && !grow_slots(m))
+        return VV_MAP_NONE;
+    uint64_t h = hash_key(m, key);
+    uint32_t at = probe(m, key, h);
+    if (ret_new)
+        *ret_new = m->slots[at] == 0;
+    if (m->slots[at])
+        return (uint32_t)m->slots[at] - 1;
+    if (m->count == m->keys_cap && !grow_keys(m))
+        return VV_MAP_NONE;
+    uint32_t i = m->count++;
+    memcpy(m->keys + (size_t)i * m->key_bytes, key, m->key_bytes);
+    m->slots[at] = slot_make(h, i);
+    return i;
+}
+
+size_t vv_map_bytes(const vv_map *m)
+{
+    return (size_t)m->keys_cap * m->key_bytes + (m->slots ? ((size_t)m->mask + 1) * sizeof *m->slots : 0);
+}

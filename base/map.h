@@ -1,0 +1,43 @@
+/*
+ * A set of fixed-size keys that numbers them densely: the n-th new key gets index n, counted from 0. Callers
+ * keep their values in arrays beside it. Keys may come from hostile files, so the hash is seeded per map.
+ *
+ * Owned by one thread while it changes; shareable between threads while nobody changes it. A pointer to a key is
+ * valid until the next insertion.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+
+#define VV_MAP_NONE UINT32_MAX
+
+typedef struct {
+    uint8_t *keys;   /* count x key_bytes, by index */
+    uint64_t *slots; /* hash high bits and index + 1; 0 = free */
+    size_t key_bytes;
+    uint64_t seed;
+    uint32_t count, keys_cap, mask;
+} vv_map;
+
+/* No allocation until the first insertion. key_bytes > 0. */
+void vv_map_init(vv_map *m, size_t key_bytes);
+void vv_map_done(vv_map *m); /* accepts a zeroed map */
+void vv_map_clear(vv_map *m); /* forgets the keys, keeps the memory */
+
+/* Index of key, or VV_MAP_NONE. */
+uint32_t vv_map_find(const vv_map *m, const void *key);
+
+/* Index of key, inserted where it was absent (ret_new, may be NULL, says so). VV_MAP_NONE = out of memory. */
+uint32_t vv_map_put(vv_map *m, const void *key, bool *ret_new);
+
+static inline const void *vv_map_key(const vv_map *m, uint32_t i)
+{
+    return m->keys + (size_t)i * m->key_bytes;
+}
+
+/* Bytes of memory held. */
+size_t vv_map_bytes(const vv_map *m);

@@ -1,0 +1,90 @@
+/*
+ * Streams and their meta index (the store format, section 14): which executions a store holds, without touching data.
+ *
+ * A vv_store is one consistent look at a source: all its streams as they were when it was opened. It is immutable and may be shared by threads.
+ * vv_store_open after a change re-reads only what changed when given the former look (meta segments are immutable).
+ */
+#pragma once
+
+#include "format/function_table.h"
+#include "format/segment.h"
+#include "reader/source.h"
+
+typedef struct {
+    uint64_t id;
+    vv_program_id program;
+    bool has_table;
+    vv_cid table; /* of the newest EngineStarted of this engine */
+    vv_opt_str revision, source;
+} vv_engine;
+
+typedef enum { VV_INDEX_COMPLETE, VV_INDEX_NO_ROOT_ENDED, VV_INDEX_ROOT_STARTED_LOST, VV_INDEX_CORRUPT } vv_index_state;
+/* "Complete" "NoRootEnded" "RootStartedLost" "IndexCorrupt". */
+const char *vv_index_state_name(vv_index_state s);
+
+/* The five of vv_exec_status, and Running. */
+enum { VV_EXEC_RUNNING = 5 };
+const char *vv_exec_status_name(unsigned status);
+
+typedef struct {
+    vv_thread_ref root;
+    bool has_start, has_end;
+    vv_runtime_id runtime_id;
+    uint64_t started_ns, ended_ns;
+    uint64_t start_sequence, end_sequence; /* meta sequences of the two records */
+    uint64_t start_high_water;             /* data_high_water of the segment with RootStarted */
+    uint8_t status;                        /* vv_exec_status or VV_EXEC_RUNNING */
+    uint8_t flags;
+    uint64_t first, last, count;           /* from RootEnded, else 0 */
+    vv_health health;                      /* zero without has_end */
+    vv_index_state index_state;
+    const vv_engine *engine;               /* NULL where no EngineStarted names it */
+} vv_execution;
+
+typedef struct {
+    uint64_t first, last;
+} vv_range;
+
+typedef struct {
+    vv_euid euid;
+    bool failed;             /* the index can't be opened: error says why, the rest is zero */
+    vv_error error;
+    bool alive;
+    bool has_header;
+    vv_stream_started header;
+    uint64_t meta_decoded;   /* highest decoded meta sequence (dump) */
+    uint64_t meta_high, data_high; /* highest file names */
+    uint64_t meta_contiguous, data_contiguous; /* highest sequence with no missing or undecodable one up to it (API) */
+    vv_range *meta_gaps;     /* as section 14 counts them, for index states and dump */
+    size_t meta_gap_count;
+    vv_range *meta_bad, *data_bad; /* runs of missing or undecodable sequences up to the highest name (generation) */
+    size_t meta_bad_count, data_bad_count;
+    uint64_t *data_names;    /* sequences that have a file, ascending */
+    size_t data_name_count;
+    vv_engine *engines;      /* every EngineStarted in order, as dump lists them */
+    size_t engine_count;
+    vv_execution *executions; /* in order of first appearance */
+    size_t execution_count;
+} vv_stream;
+
+typedef struct vv_store {
+    vv_source *source; /* borrowed */
+    vv_stream *streams; /* by id bytes */
+    size_t stream_count;
+    uint8_t generation[32]; /* http-api section 2 */
+} vv_store;
+
+/* former may be NULL. Errors only where the store as a whole can't be read; a bad stream is marked failed. */
+VV_MUST_CHECK vv_code vv_store_open(vv_store **ret, vv_source *source, const vv_store *former, vv_error *err);
+void vv_store_free(vv_store *s);
+
+/* Binary search. NULL where absent. */
+const vv_stream *vv_store_stream(const vv_store *s, const vv_euid *euid);
+const vv_execution *vv_stream_execution(const vv_stream *s, const vv_thread_ref *root);
+
+/* Wall clock of a tick time; false without a header. Saturating. */
+bool vv_stream_unix_ns(const vv_stream *s, uint64_t ns, uint64_t *ret_unix_ns);
+
+/* Reads and decodes an execution's function table. VV_OK and an empty table where the engine names none; NOTFOUND where the object is
+ * missing, CORRUPT named FunctionTableCodecMismatch or FunctionTableInvalid. */
+VV_MUST_CHECK vv_code vv_engine_table(vv_source *source, const vv_engine *engine, vv_function_table *ret, vv_error *err);
