@@ -1,0 +1,66 @@
+#include "config.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/verbs.h"
+
+static void print_help(void)
+{
+    printf("varve: reads what a recorded program left in its store\n\nusage: varve VERB [OPTION...] [ARGUMENT...]\n\nverbs:\n");
+    for (const vv_cli_verb *const *v = vv_cli_verbs; *v; v++)
+        printf("  %-10s %s\n", (*v)->name, (*v)->purpose);
+    printf("\n`varve VERB --help` explains a verb, `varve --version` prints the version.\n"
+           "The store is $BAML_PROFILE_DIR, else the nearest .baml at or above the working directory, or what --store names.\n");
+}
+
+static int unknown_verb(const char *typed)
+{
+    const char *names[64];
+    size_t n = 0;
+    for (const vv_cli_verb *const *v = vv_cli_verbs; *v && n < VV_ARRAY_LEN(names); v++)
+        names[n++] = (*v)->name;
+    const char *near = vv_cli_nearest(typed, names, n);
+    if (near)
+        return vv_cli_fail(VV_EXIT_USAGE, "no verb \"%.60s\"; did you mean `varve %s`?", typed, near);
+    return vv_cli_fail(VV_EXIT_USAGE, "no verb \"%.60s\"; `varve --help` lists them", typed);
+}
+
+static int run_verb(const vv_cli_verb *verb, int argc, char **argv)
+{
+    vv_cli c;
+    int status = vv_cli_parse(&c, verb, argc, argv);
+    return status >= 0 ? status : verb->run(&c);
+}
+
+static int command(int argc, char **argv)
+{
+    if (argc < 2)
+        return vv_cli_fail(VV_EXIT_USAGE, "no verb given; `varve --help` lists them");
+    const char *first = argv[1];
+    if (strcmp(first, "--version") == 0) {
+        printf("varve %s\n", PACKAGE_VERSION);
+        return VV_EXIT_OK;
+    }
+    if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || strcmp(first, "help") == 0) {
+        print_help();
+        return VV_EXIT_OK;
+    }
+    for (const vv_cli_verb *const *v = vv_cli_verbs; *v; v++)
+        if (strcmp((*v)->name, first) == 0)
+            return run_verb(*v, argc - 2, argv + 2);
+    return unknown_verb(first);
+}
+
+int main(int argc, char **argv)
+{
+    /* A reader that hangs up is a write error with its line and status, not a silent death. */
+    signal(SIGPIPE, SIG_IGN);
+    int status = command(argc, argv);
+    if (fflush(stdout) != 0 && status == VV_EXIT_OK)
+        status = vv_cli_fail(VV_EXIT_STORE, "standard output: write failed; the answer is cut short");
+    return status;
+}

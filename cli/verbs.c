@@ -1,0 +1,7 @@
+#include "config.h"
+
+#include "cli/verbs.h"
+
+const vv_cli_verb *const vv_cli_verbs[] = {
+    NULL,
+};
