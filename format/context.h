@@ -31,6 +31,11 @@ typedef struct {
 
 /* Encodes into out (VV_TUPLE_MAX bytes), returns the length. */
 size_t vv_tuple_encode(uint8_t *out, const vv_tuple *t);
+/*
+ * Reads the tuple at p, of which left bytes may be touched. Returns its length, or 0 and the failure's name (Truncated,
+ * InvalidTag) in *ret_why. Absent parts of *ret are left as they are.
+ */
+size_t vv_tuple_read(const uint8_t *p, size_t left, vv_tuple *ret, const char **ret_why);
 /* Decodes from r; failures (Truncated, InvalidTag) stick in r. */
 void vv_tuple_decode(vv_rd *r, vv_tuple *ret);
 /* Key of an encoded tuple, and of a tuple. */

@@ -154,6 +154,7 @@ typedef struct {
 typedef struct {
     vv_rd r;
     uint64_t left, facts, expected;
+    const char *inner; /* after InvalidNestedError: the fault inside; else NULL */
 } vv_evidence_cursor;
 
 /*

@@ -28,6 +28,7 @@ typedef struct {
     uint64_t groups_done;
     bool has_previous;
     vv_thread_ref previous;
+    const char *inner; /* after InvalidCct: the section's own error name; else NULL */
 } vv_data_segment;
 
 typedef struct {
@@ -59,12 +60,12 @@ VV_MUST_CHECK vv_code vv_data_open(vv_data_segment *s, const uint8_t *p, size_t 
                                    bool trusted, vv_error *err);
 /*
  * The next group; *ret_more = false at the end, after the payload was found used up. Errors: DataDuplicateGroup, DataGroupOrder,
- * InvalidCct(InvalidHealth), Truncated, DataEmptyGroup, TrailingBytes. A reader must walk all groups before it trusts one:
+ * InvalidCct (InvalidHealth in the message and in inner), Truncated, DataEmptyGroup, TrailingBytes. A reader must walk all groups before it trusts one:
  * a segment with a bad group is corrupt as a whole.
  */
 VV_MUST_CHECK vv_code vv_data_next(vv_data_segment *s, vv_group *ret, bool *ret_more, vv_error *err);
 
-/* Writer: begin, groups in strictly ascending root order, end (patches counts, appends the seal). */
+/* Writer, into an empty w: begin, groups in strictly ascending root order, end (patches counts, appends the seal). */
 void vv_data_begin(vv_wr *w, const vv_euid *euid, uint64_t sequence);
 void vv_data_add(vv_wr *w, const vv_group *g);
 void vv_data_end(vv_wr *w, uint64_t group_count);

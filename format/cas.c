@@ -1,0 +1,77 @@
+#include "config.h"
+
+#include "format/cas.h"
+
+#include "base/sha256.h"
+#include "base/text.h"
+#include "format/segment.h"
+
+static const char magic[8] = {'B', 'A', 'M', 'L', 'V', 'A', 'L', '1'};
+enum { CAS_VERSION = 1 };
+
+void vv_cid_of(vv_cid *ret, uint16_t codec, const void *body, size_t n)
+{
+    uint8_t head[15] = "baml-value-v1";
+    vv_put16(head + 13, codec);
+    vv_sha256_ctx c;
+    vv_sha256_init(&c);
+    vv_sha256_update(&c, head, sizeof head);
+    vv_sha256_update(&c, body, n);
+    vv_sha256_final(&c, ret->b);
+}
+
+void vv_cas_encode(vv_wr *w, uint16_t codec, const void *body, size_t n)
+{
+    size_t from = w->len;
+    vv_cid cid;
+    vv_cid_of(&cid, codec, body, n);
+    vv_wr_bytes(w, magic, sizeof magic);
+    vv_wr_u16(w, CAS_VERSION);
+    vv_wr_u16(w, codec);
+    vv_wr_u64(w, n);
+    vv_wr_bytes(w, cid.b, sizeof cid.b);
+    vv_wr_bytes(w, body, n);
+    vv_seal_append(w, from);
+}
+
+vv_code vv_cas_decode(vv_cas_object *ret, const uint8_t *p, size_t n, const vv_cid *expect, vv_error *err)
+{
+    vv_code rc = vv_seal_check(p, n, err);
+    if (rc != VV_OK)
+        return rc;
+    vv_rd r = vv_rd_init(p, n - VV_SEAL_BYTES);
+    const uint8_t *m = vv_rd_take(&r, sizeof magic);
+    if (m && memcmp(m, magic, sizeof magic) != 0)
+        return vv_fail_decode(err, "InvalidMagic", 0, "not a content-addressed object");
+    uint16_t version = vv_rd_u16(&r);
+    if (vv_rd_ok(&r) && version != CAS_VERSION)
+        return vv_fail_decode(err, "UnsupportedVersion", 8, "object format version %u", version);
+    vv_cas_object o = {.codec = vv_rd_u16(&r)};
+    uint64_t body_len = vv_rd_u64(&r);
+    vv_rd_copy(&r, o.cid.b, sizeof o.cid.b);
+    o.body = vv_rd_take(&r, body_len);
+    o.body_len = (size_t)body_len;
+    if (vv_rd_left(&r))
+        vv_rd_fail(&r, "TrailingBytes");
+    if (!vv_rd_ok(&r))
+        return vv_rd_error(&r, "object", err);
+    vv_cid cid;
+    vv_cid_of(&cid, o.codec, o.body, o.body_len);
+    if (memcmp(&cid, &o.cid, sizeof cid) != 0)
+        return vv_fail_decode(err, "InvalidChecksum", 20, "object: the body does not hash to its content id");
+    if (expect && memcmp(&cid, expect, sizeof cid) != 0)
+        return vv_fail_decode(err, "CasIdentityMismatch", 20, "object: it holds another content id than its name");
+    *ret = o;
+    return VV_OK;
+}
+
+void vv_cas_path(char out[VV_CAS_PATH], const vv_cid *cid)
+{
+    char hex[65];
+    vv_hex(hex, cid->b, sizeof cid->b);
+    memcpy(out, "cas/sha256/", 11);
+    memcpy(out + 11, hex, 2);
+    out[13] = '/';
+    memcpy(out + 14, hex, 64);
+    memcpy(out + 78, ".bamlvalue", 11);
+}
