@@ -289,14 +289,7 @@ void vv_json_text(vv_json *j, vv_str s)
     }
     vv_json_obj(j);
     vv_json_key(j, "base64");
-    before_value(j);
-    vv_wr_u8(j->out, '"');
-    char piece[65];
-    for (size_t at = 0; at < s.n; at += 48) {
-        size_t n = s.n - at < 48 ? s.n - at : 48;
-        vv_wr_bytes(j->out, piece, vv_base64(piece, s.p + at, n));
-    }
-    vv_wr_u8(j->out, '"');
+    vv_json_base64(j, s.p, s.n);
     vv_json_kv_str(j, "preview", (vv_str){s.p, vv_utf8_cut(s, 64)});
     vv_json_end_obj(j);
 }
@@ -311,6 +304,19 @@ void vv_json_hex(vv_json *j, const void *p, size_t n)
         size_t k = n - at < 32 ? n - at : 32;
         vv_hex(piece, b + at, k);
         vv_wr_bytes(j->out, piece, 2 * k);
+    }
+    vv_wr_u8(j->out, '"');
+}
+
+void vv_json_base64(vv_json *j, const void *p, size_t n)
+{
+    before_value(j);
+    vv_wr_u8(j->out, '"');
+    char piece[65];
+    const uint8_t *b = p;
+    for (size_t at = 0; at < n; at += 48) {
+        size_t k = n - at < 48 ? n - at : 48;
+        vv_wr_bytes(j->out, piece, vv_base64(piece, b + at, k));
     }
     vv_wr_u8(j->out, '"');
 }

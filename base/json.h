@@ -53,6 +53,7 @@ void vv_json_str(vv_json *j, vv_str s);
 void vv_json_cstr(vv_json *j, const char *s);   /* NULL writes null */
 void vv_json_text(vv_json *j, vv_str s);        /* captured text that may not be UTF-8 */
 void vv_json_hex(vv_json *j, const void *p, size_t n);
+void vv_json_base64(vv_json *j, const void *p, size_t n); /* standard alphabet, padded */
 void vv_json_raw(vv_json *j, vv_str json);      /* one complete value, written as it is */
 
 static inline void vv_json_kv_u64(vv_json *j, const char *k, uint64_t v)
