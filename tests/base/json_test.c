@@ -1,0 +1,252 @@
+#include "config.h"
+
+#include "base/json.h"
+
+#include <math.h>
+
+#include "tests/testing.h"
+
+static vv_wr out;
+static vv_json j;
+
+static void setup(void)
+{
+    out = vv_wr_growing(1 << 20);
+    j = vv_json_init(&out);
+}
+
+static void teardown(void)
+{
+    vv_wr_done(&out);
+}
+
+/* What was written is exactly text, and one complete value. */
+static void expect(const char *text)
+{
+    ck_assert_msg(out.len == strlen(text) && memcmp(out.buf, text, out.len) == 0, "wanted %s, got %.*s", text,
+                  (int)out.len, (const char *)out.buf);
+    ck_assert(vv_json_done(&j));
+    vv_wr_reset(&out);
+    j = vv_json_init(&out);
+}
+
+START_TEST(nesting_and_commas)
+{
+    vv_json_obj(&j);
+    vv_json_key(&j, "a");
+    vv_json_arr(&j);
+    vv_json_null(&j);
+    vv_json_arr(&j);
+    vv_json_end_arr(&j);
+    vv_json_bool(&j, true);
+    vv_json_end_arr(&j);
+    vv_json_kv_u64(&j, "b", 1);
+    vv_json_key(&j, "c");
+    vv_json_obj(&j);
+    ck_assert(!vv_json_done(&j));
+    vv_json_end_obj(&j);
+    vv_json_end_obj(&j);
+    expect("{\"a\":[null,[],true],\"b\":1,\"c\":{}}");
+}
+END_TEST
+
+START_TEST(unsigned_are_exact)
+{
+    static const struct {
+        uint64_t v;
+        const char *text, *full;
+    } rows[] = {
+        {0, "0", "0"},
+        {9007199254740991u, "9007199254740991", "9007199254740991"},
+        {9007199254740992u, "\"9007199254740992\"", "9007199254740992"},
+        {UINT64_MAX, "\"18446744073709551615\"", "18446744073709551615"},
+    };
+    for (size_t i = 0; i < VV_ARRAY_LEN(rows); i++) {
+        vv_json_u64(&j, rows[i].v);
+        expect(rows[i].text);
+        vv_json_u128(&j, rows[i].v);
+        expect(rows[i].text);
+        vv_json_u64_full(&j, rows[i].v);
+        expect(rows[i].full);
+    }
+    vv_json_u128(&j, ~(vv_u128)0);
+    expect("\"340282366920938463463374607431768211455\"");
+    vv_json_u128_text(&j, 7);
+    expect("\"7\"");
+}
+END_TEST
+
+START_TEST(signed_are_exact)
+{
+    vv_json_i64(&j, -9007199254740991);
+    expect("-9007199254740991");
+    vv_json_i64(&j, -9007199254740992);
+    expect("\"-9007199254740992\"");
+    vv_json_i64(&j, INT64_MIN);
+    expect("\"-9223372036854775808\"");
+    vv_json_i64(&j, INT64_MAX);
+    expect("\"9223372036854775807\"");
+    vv_json_i64(&j, -1);
+    expect("-1");
+    vv_json_i128(&j, (__int128)1 << 127);
+    expect("\"-170141183460469231731687303715884105728\"");
+    vv_json_i128(&j, 12);
+    expect("12");
+}
+END_TEST
+
+START_TEST(ratios_have_six_digits_and_no_exponent)
+{
+    static const struct {
+        double num, den;
+        const char *text;
+    } rows[] = {
+        {1, 3, "0.333333"}, {2, 3, "0.666667"},   {1, 0, "null"},         {0, 0, "null"},
+        {0, 5, "0"},        {10, 5, "2"},         {1, 1000, "0.001"},     {1234567, 1, "1234567"},
+        {-1, 4, "-0.25"},   {1, 1e9, "0.000000001"}, {NAN, 1, "null"},    {100000, 3, "33333.3"},
+        {999999.7, 1, "1000000"}, {1, 1e30, "0"},
+    };
+    for (size_t i = 0; i < VV_ARRAY_LEN(rows); i++) {
+        vv_json_ratio(&j, rows[i].num, rows[i].den);
+        expect(rows[i].text);
+    }
+    vv_json_ratio(&j, 1e300, 1e-300);
+    expect("null");
+}
+END_TEST
+
+START_TEST(doubles_read_back_equal)
+{
+    vv_json_double(&j, 0.1);
+    expect("0.1");
+    vv_json_double(&j, NAN);
+    expect("null");
+    vv_json_double(&j, -INFINITY);
+    expect("null");
+    test_rng g = test_seeded("doubles");
+    for (int i = 0; i < 20000; i++) {
+        uint64_t bits = test_random(&g);
+        double v;
+        memcpy(&v, &bits, sizeof v);
+        if (!isfinite(v))
+            continue;
+        vv_json_double(&j, v);
+        vv_wr_u8(&out, 0);
+        double back = strtod((const char *)out.buf, NULL);
+        ck_assert_mem_eq(&back, &v, sizeof v);
+        vv_wr_reset(&out);
+    }
+}
+END_TEST
+
+START_TEST(strings_are_escaped)
+{
+    static const struct {
+        const char *s;
+        size_t n;
+        const char *text;
+    } rows[] = {
+        {"", 0, "\"\""},
+        {"plain ~", 7, "\"plain ~\""},
+        {"\"\\/\b\f\n\r\t", 8, "\"\\\"\\\\/\\b\\f\\n\\r\\t\""},
+        {"\0\x01\x1f\x7f", 4, "\"\\u0000\\u0001\\u001f\\u007f\""},
+        {"<script>&", 9, "\"\\u003cscript\\u003e\\u0026\""},
+        {"\xe2\x80\xa8\xe2\x80\xa9\xe2\x80\xaa", 9, "\"\\u2028\\u2029\xe2\x80\xaa\""},
+        {"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9, "\"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\""},
+        {"a\xff\xc3z", 4, "\"a\xef\xbf\xbd\xef\xbf\xbdz\""},
+        {"\xed\xa0\x80", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
+        {"\xf0\x9f\x98", 3, "\"\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\""},
+        {"\xc0\x80", 2, "\"\xef\xbf\xbd\xef\xbf\xbd\""},
+    };
+    for (size_t i = 0; i < VV_ARRAY_LEN(rows); i++) {
+        char *s = (char *)test_exact(rows[i].s, rows[i].n);
+        vv_json_str(&j, (vv_str){s, rows[i].n});
+        expect(rows[i].text);
+        free(s);
+    }
+    vv_json_cstr(&j, NULL);
+    expect("null");
+    vv_json_obj(&j);
+    vv_json_key_str(&j, vv_cstr("a\"<"));
+    vv_json_cstr(&j, "b");
+    vv_json_end_obj(&j);
+    expect("{\"a\\\"\\u003c\":\"b\"}");
+}
+END_TEST
+
+START_TEST(bytes_and_doubtful_text)
+{
+    vv_json_hex(&j, "\x00\xab\xff", 3);
+    expect("\"00abff\"");
+    vv_json_base64(&j, "abcd", 4);
+    expect("\"YWJjZA==\"");
+    vv_json_base64(&j, "", 0);
+    expect("\"\"");
+    vv_json_text(&j, vv_cstr("fine"));
+    expect("\"fine\"");
+    vv_json_text(&j, vv_cstr("a\xff"));
+    expect("{\"base64\":\"Yf8=\",\"preview\":\"a\xef\xbf\xbd\"}");
+    vv_json_raw(&j, vv_cstr("[1]"));
+    expect("[1]");
+}
+END_TEST
+
+/* Long inputs go out in pieces: the pieces must join. */
+START_TEST(long_bytes_join)
+{
+    uint8_t b[1000];
+    test_rng g = test_seeded("long bytes");
+    test_fill(&g, b, sizeof b);
+    for (size_t n = 0; n < sizeof b; n += 7) {
+        char want[2100] = "\"";
+        vv_hex(want + 1, b, n);
+        strcat(want, "\"");
+        vv_json_hex(&j, b, n);
+        expect(want);
+        vv_base64(want + 1, b, n);
+        strcat(want, "\"");
+        vv_json_base64(&j, b, n);
+        expect(want);
+    }
+}
+END_TEST
+
+START_TEST(sixty_four_levels)
+{
+    for (int i = 0; i < 64; i++)
+        vv_json_arr(&j);
+    for (int i = 0; i < 64; i++)
+        vv_json_end_arr(&j);
+    ck_assert(vv_json_done(&j));
+    ck_assert_uint_eq(out.len, 128);
+}
+END_TEST
+
+START_TEST(a_full_writer_is_not_done)
+{
+    char small[4];
+    vv_wr w = vv_wr_fixed(small, sizeof small);
+    vv_json k = vv_json_init(&w);
+    vv_json_cstr(&k, "too long");
+    ck_assert(!vv_json_done(&k));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("json");
+    TCase *t = tcase_create("json");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, nesting_and_commas);
+    tcase_add_test(t, unsigned_are_exact);
+    tcase_add_test(t, signed_are_exact);
+    tcase_add_test(t, ratios_have_six_digits_and_no_exponent);
+    tcase_add_test(t, doubles_read_back_equal);
+    tcase_add_test(t, strings_are_escaped);
+    tcase_add_test(t, bytes_and_doubtful_text);
+    tcase_add_test(t, long_bytes_join);
+    tcase_add_test(t, sixty_four_levels);
+    tcase_add_test(t, a_full_writer_is_not_done);
+    suite_add_tcase(s, t);
+    return test_main(s);
+}

@@ -1,0 +1,161 @@
+#include "config.h"
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "tests/testing.h"
+
+START_TEST(map_numbers_keys_densely)
+{
+    enum { KEYS = 100000 };
+    vv_map m;
+    vv_map_init(&m, 8);
+    ck_assert_uint_eq(vv_map_find(&m, "12345678"), VV_MAP_NONE);
+    for (uint64_t i = 0; i < KEYS; i++) {
+        uint8_t key[8];
+        vv_put64(key, i * i);
+        bool fresh;
+        ck_assert_uint_eq(vv_map_put(&m, key, &fresh), (uint32_t)i);
+        ck_assert(fresh);
+        ck_assert_uint_eq(vv_map_put(&m, key, &fresh), (uint32_t)i);
+        ck_assert(!fresh);
+    }
+    ck_assert_uint_eq(m.count, KEYS);
+    for (uint64_t i = 0; i < KEYS; i++) {
+        uint8_t key[8];
+        vv_put64(key, i * i);
+        ck_assert_uint_eq(vv_map_find(&m, key), (uint32_t)i);
+        ck_assert_mem_eq(vv_map_key(&m, (uint32_t)i), key, 8);
+        vv_put64(key, i * i + (UINT64_C(1) << 60));
+        ck_assert_uint_eq(vv_map_find(&m, key), VV_MAP_NONE);
+    }
+    ck_assert_uint_ge(vv_map_bytes(&m), KEYS * 8);
+    vv_map_clear(&m);
+    ck_assert_uint_eq(vv_map_find(&m, "\0\0\0\0\0\0\0\0"), VV_MAP_NONE);
+    ck_assert_uint_eq(vv_map_put(&m, "anewkey!", NULL), 0);
+    vv_map_done(&m);
+    vv_map_done(&m);
+}
+END_TEST
+
+/* A table held so full that probes run into each other, against a plain array. */
+START_TEST(map_agrees_with_a_linear_search)
+{
+    static const size_t widths[] = {1, 3, 16, 40};
+    test_rng g = test_seeded("map");
+    for (size_t w = 0; w < VV_ARRAY_LEN(widths); w++) {
+        size_t n = widths[w];
+        uint8_t keys[600][40];
+        uint32_t count = 0;
+        vv_map m;
+        vv_map_init(&m, n);
+        for (int step = 0; step < 600; step++) {
+            uint8_t key[40] = {0};
+            key[n - 1] = (uint8_t)test_random(&g);
+            key[0] ^= (uint8_t)test_below(&g, 3);
+            uint32_t want = 0;
+            while (want < count && memcmp(keys[want], key, n) != 0)
+                want++;
+            uint8_t *exact = test_exact(key, n);
+            ck_assert_uint_eq(vv_map_find(&m, exact), want < count ? want : VV_MAP_NONE);
+            ck_assert_uint_eq(vv_map_put(&m, exact, NULL), want);
+            free(exact);
+            if (want == count)
+                memcpy(keys[count++], key, n);
+        }
+        ck_assert_uint_eq(m.count, count);
+        vv_map_done(&m);
+    }
+}
+END_TEST
+
+START_TEST(arena_holds_what_it_gave)
+{
+    vv_arena a = vv_arena_init(1 << 20);
+    char *pieces[200];
+    for (size_t i = 0; i < 200; i++) {
+        pieces[i] = vv_arena_alloc(&a, i * 7);
+        ck_assert_ptr_nonnull(pieces[i]);
+        ck_assert_uint_eq((uintptr_t)pieces[i] % _Alignof(max_align_t), 0);
+        memset(pieces[i], (int)i, i * 7);
+    }
+    for (size_t i = 0; i < 200; i++)
+        for (size_t k = 0; k < i * 7; k++)
+            ck_assert_int_eq((uint8_t)pieces[i][k], (uint8_t)i);
+    vv_str s = vv_arena_str(&a, (vv_str){"abcdef", 3});
+    ck_assert_str_eq(s.p, "abc");
+    ck_assert_uint_eq(s.n, 3);
+    ck_assert_str_eq(vv_arena_printf(&a, "%s-%d", "x", 7), "x-7");
+    uint8_t *zero = vv_arena_zalloc(&a, 100);
+    for (int i = 0; i < 100; i++)
+        ck_assert_int_eq(zero[i], 0);
+    vv_arena_done(&a);
+    vv_arena_done(&a);
+}
+END_TEST
+
+START_TEST(arena_keeps_its_cap)
+{
+    static const size_t sizes[] = {1, 100, 5000, 20000};
+    for (size_t i = 0; i < VV_ARRAY_LEN(sizes); i++) {
+        vv_arena a = vv_arena_init(100000);
+        size_t given = 0;
+        while (vv_arena_alloc(&a, sizes[i]))
+            given += sizes[i];
+        ck_assert_uint_le(given, 100000);
+        ck_assert_uint_le(a.used, 100000);
+        ck_assert_uint_ge(given, sizes[i] == 1 ? 5000 : 50000);
+        vv_arena_done(&a);
+    }
+    vv_arena a = vv_arena_init(1000);
+    ck_assert_ptr_null(vv_arena_alloc(&a, SIZE_MAX));
+    ck_assert_ptr_null(vv_arena_alloc(&a, SIZE_MAX - 8));
+    ck_assert_ptr_null(vv_arena_alloc(&a, 1001));
+    ck_assert_ptr_null(vv_arena_zalloc(&a, 2000));
+    ck_assert_ptr_null(vv_arena_str(&a, (vv_str){"x", SIZE_MAX}).p);
+    ck_assert_ptr_null(vv_arena_printf(&a, "%2000d", 1));
+    ck_assert_ptr_nonnull(vv_arena_alloc(&a, 100));
+    vv_arena_done(&a);
+    vv_arena none = vv_arena_init(0);
+    ck_assert_ptr_null(vv_arena_alloc(&none, 0));
+    vv_arena_done(&none);
+}
+END_TEST
+
+START_TEST(first_error_wins)
+{
+    vv_error err = {0};
+    vv_context(&err, "nothing yet");
+    ck_assert_int_eq(err.code, VV_OK);
+    ck_assert_int_eq(vv_fail(&err, VV_ERR_LIMIT, "first %d", 1), VV_ERR_LIMIT);
+    ck_assert_int_eq(vv_fail(&err, VV_ERR_ARG, "second"), VV_ERR_ARG);
+    ck_assert_int_eq(vv_fail_os(&err, 5, "third"), VV_ERR_IO);
+    ck_assert_int_eq(err.code, VV_ERR_LIMIT);
+    ck_assert_str_eq(err.msg, "first 1");
+    vv_context(&err, "file %s", "x");
+    ck_assert_str_eq(err.msg, "file x: first 1");
+    vv_error_clear(&err);
+    ck_assert_int_eq(vv_fail_os(&err, 2, "open %s", "y"), VV_ERR_NOTFOUND);
+    ck_assert_int_eq(err.os, 2);
+    ck_assert_str_eq(err.msg, "open y: No such file or directory");
+    vv_error_clear(&err);
+    ck_assert_int_eq(vv_fail_decode(&err, "InvalidTag", 7, "%0300d", 1), VV_ERR_CORRUPT);
+    ck_assert_uint_eq(strlen(err.msg), sizeof err.msg - 1);
+    ck_assert_str_eq(err.name, "InvalidTag");
+    vv_context(&err, "more");
+    ck_assert_uint_eq(strlen(err.msg), sizeof err.msg - 1);
+    ck_assert_int_eq(vv_fail(NULL, VV_ERR_BUSY, "no object"), VV_ERR_BUSY);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("memory");
+    TCase *t = tcase_create("memory");
+    tcase_add_test(t, map_numbers_keys_densely);
+    tcase_add_test(t, map_agrees_with_a_linear_search);
+    tcase_add_test(t, arena_holds_what_it_gave);
+    tcase_add_test(t, arena_keeps_its_cap);
+    tcase_add_test(t, first_error_wins);
+    suite_add_tcase(s, t);
+    return test_main(s);
+}
