@@ -1,0 +1,108 @@
+// States and evidence in words.
+
+import { formatCount, plural } from './format.js';
+
+const STATUS = {
+    running: ['Running', 'The program is still running, or was when it last wrote.'],
+    succeeded: ['Succeeded', 'The program ended without an error.'],
+    failed: ['Failed', 'The program ended with an error.'],
+    cancelled: ['Cancelled', 'The program was cancelled.'],
+    panicked: ['Panicked', 'The program was stopped by a fault in its host.'],
+    abandoned: ['Abandoned', 'The process died before the run was closed. All that it had committed is here.'],
+    unknown: ['Unknown', 'The record that tells how the run ended is not there.'],
+};
+
+const VERDICT = {
+    complete: ['Complete', 'Nothing is missing: every call of this run is counted.'],
+    running: ['Live', 'Nothing is missing so far. Numbers grow while the program runs.'],
+    partial: ['Partial', 'Something was not recorded. All numbers are lower bounds.'],
+    damaged: ['Damaged', 'Part of the recording is missing or unreadable. All numbers are lower bounds.'],
+};
+
+const EDGE_WORDS = {
+    0: 'entry of the run',
+    1: '',
+    2: 'spawned: runs beside its parent and takes nothing off its time',
+    3: 'the way it was called is not known',
+    4: '',
+};
+
+const ISSUES = {
+    missing_data_segment: 'a segment of counts is missing',
+    corrupt_data_segment: 'a segment of counts is unreadable',
+    missing_meta_segment: 'an index segment is missing',
+    corrupt_meta_segment: 'an index segment is unreadable',
+    count_mismatch: 'a segment holds another number of groups than announced',
+    unresolved_dependency: 'a call refers to a path that is not there',
+};
+
+/** "evidence_queue_full" as "evidence queue full". */
+export function plain(word) {
+    return String(word).replace(/_/g, ' ');
+}
+
+/** @returns {{label: string, help: string, key: string}} */
+export function statusWords(status) {
+    const key = STATUS[status] ? status : 'unknown';
+    return { key, label: STATUS[key][0], help: STATUS[key][1] };
+}
+
+/** @returns {{label: string, help: string, key: string}|null} null where there is no verdict */
+export function verdictWords(verdict) {
+    if (!VERDICT[verdict]) return null;
+    return { key: verdict, label: VERDICT[verdict][0], help: VERDICT[verdict][1] };
+}
+
+/** How a frame came to be, where that is worth a word. */
+export function edgeWords(edge) {
+    return EDGE_WORDS[edge] || '';
+}
+
+function issueLines(evidence) {
+    const kinds = new Map();
+    for (const issue of evidence.issues || []) {
+        const list = kinds.get(issue.kind) || [];
+        if (issue.sequence !== undefined && issue.sequence !== null) list.push(issue.sequence);
+        kinds.set(issue.kind, list);
+    }
+    const lines = [];
+    for (const [kind, sequences] of kinds) {
+        const words = ISSUES[kind] || plain(kind);
+        const shown = sequences.slice(0, 8).join(', ') + (sequences.length > 8 ? ', \u2026' : '');
+        lines.push(sequences.length ? `${words} (number ${shown})` : words);
+    }
+    const more = (evidence.issues_total || 0) - (evidence.issues || []).length;
+    if (more > 0) lines.push(`${plural(more, 'more issue')}`);
+    return lines;
+}
+
+/**
+ * What is missing from an answer, one line each; empty where nothing is.
+ * @param {Object} evidence
+ * @returns {string[]}
+ */
+export function evidenceLines(evidence) {
+    if (!evidence) return [];
+    const lines = issueLines(evidence);
+    for (const [name, count] of Object.entries(evidence.losses || {}))
+        lines.push(`${plain(name)}: ${formatCount(count)}`);
+    if (Number(evidence.overflow_calls) > 0) {
+        lines.push(
+            `${plural(evidence.overflow_calls, 'call')} counted without a path, as memory for paths ran out`
+        );
+    }
+    if (Number(evidence.timing_incomplete) > 0) {
+        lines.push(`times are incomplete on ${plural(evidence.timing_incomplete, 'path')}`);
+    }
+    if (evidence.abandoned > 0)
+        lines.push('the process died before the run was closed; what it had committed is here');
+    for (const equation of evidence.equations || []) {
+        if (equation.holds === false) {
+            lines.push(
+                `${plain(equation.name)}: ${formatCount(equation.left)} on one side, ` +
+                    `${formatCount(equation.right)} on the other`
+            );
+        }
+    }
+    return lines;
+}
