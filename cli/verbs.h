@@ -3,5 +3,7 @@
 
 #include "cli/cli.h"
 
+extern const vv_cli_verb vv_verb_dump;
+
 /* In the order `varve --help` lists them, NULL-terminated. */
 extern const vv_cli_verb *const vv_cli_verbs[];

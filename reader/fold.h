@@ -2,9 +2,8 @@
  * The fold of one execution (the store format, section 15): contexts, overflow, threads, spans, errors, logs, merged from its data groups, with
  * the issues and dependency rules. Every reader, live or durable, server or command, reads this type.
  *
- * A fold is filled group by group in sequence order and can go on when more is committed: vv_fold_add takes one group, vv_fold_states
- * computes what depends on the whole (data state, issues) without changing the parts. One owner while it grows; immutable and
- * shareable in between. Texts are owned by the fold.
+ * A fold is filled group by group in sequence order and can go on when more is committed (vv_fold_advance). One owner while it grows;
+ * immutable and shareable in between. Texts are owned by the fold.
  */
 #pragma once
 
@@ -17,7 +16,7 @@ typedef struct {
     bool defined;
     vv_tuple tuple;
     vv_counters counters;
-    uint32_t parent; /* index of the parent context in the fold, or VV_MAP_NONE (set by vv_fold_states) */
+    uint32_t parent; /* index of the parent context in the fold, or VV_MAP_NONE */
 } vv_fold_context;
 
 typedef struct {
@@ -51,10 +50,14 @@ typedef enum {
 
 typedef struct {
     vv_issue_kind kind;
-    uint64_t a, b;            /* sequence; expected and found; reason and edge */
-    vv_call_ref call;
-    vv_context_key key;
-    vv_capture_id capture;
+    union { /* by kind */
+        struct {
+            uint64_t a, b; /* sequence; expected and found; reason and edge */
+        };
+        vv_call_ref call;
+        vv_context_key key;
+        vv_capture_id capture;
+    };
 } vv_issue;
 
 typedef enum { VV_THREAD_MISSING_START, VV_THREAD_MISSING_PARENT, VV_THREAD_ROOT_MISMATCH } vv_thread_issue_kind;
@@ -106,6 +109,14 @@ typedef struct vv_fold {
 VV_MUST_CHECK vv_code vv_fold_load(vv_fold **ret, const vv_store *store, const vv_stream *stream, const vv_execution *execution,
                                    size_t max_bytes, vv_error *err);
 void vv_fold_free(vv_fold *f);
+
+/*
+ * Brings a fold up to a newer look at the same execution by reading only the new groups; where the past changed too (a repaired
+ * segment, a hard error) it is loaded afresh. execution belongs to the new store, which must outlive the fold. After an error the
+ * fold is good for vv_fold_free only.
+ */
+VV_MUST_CHECK vv_code vv_fold_advance(vv_fold **f, const vv_store *store, const vv_stream *stream, const vv_execution *execution,
+                                      vv_error *err);
 
 /* Index of a context, or VV_MAP_NONE. */
 uint32_t vv_fold_find_context(const vv_fold *f, const vv_context_key *key);

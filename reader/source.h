@@ -32,7 +32,38 @@ bool vv_source_is_live(const vv_source *s);
 /* Of a directory store; -1 for archives. */
 int vv_source_dirfd(const vv_source *s);
 
-/* At most 4,000,000 names (LIMIT). A missing directory is NOTFOUND. */
+/*
+ * At most 4,000,000 names (LIMIT). A missing directory is NOTFOUND; a file or link of that name is CORRUPT named
+ * "NotDirectory".
+ */
 VV_MUST_CHECK vv_code vv_source_list(vv_source *s, const char *dir, vv_names *ret, vv_error *err);
-/* As vv_file_read. */
+/* As vv_file_read, with links refused in every part of the path. */
 VV_MUST_CHECK vv_code vv_source_read(vv_source *s, const char *path, uint64_t max, vv_blob *ret, vv_error *err);
+
+/* What tells one immutable file from another of the same name. Archives: inode and mtime are 0. */
+typedef struct {
+    uint64_t size, inode;
+    int64_t mtime_ns;
+} vv_file_ident;
+
+static inline bool vv_file_ident_eq(const vv_file_ident *a, const vv_file_ident *b)
+{
+    return a->size == b->size && a->inode == b->inode && a->mtime_ns == b->mtime_ns;
+}
+
+/* An open file, for reading parts of it. A zeroed one with fd -1 is closed. */
+typedef struct {
+    int fd;
+    bool owns_fd;
+    const uint8_t *mem; /* the bytes themselves, where fd is -1 */
+    uint64_t off;       /* where the file begins in fd */
+    vv_file_ident ident;
+} vv_open_file;
+
+/* Errors as vv_file_read. */
+VV_MUST_CHECK vv_code vv_source_open_file(vv_source *s, const char *path, vv_open_file *ret, vv_error *err);
+/* Reads exactly n bytes from off; CORRUPT named "Truncated" where the file is shorter. */
+VV_MUST_CHECK vv_code vv_open_file_read(const vv_open_file *f, uint64_t off, void *dst, size_t n, vv_error *err);
+void vv_open_file_close(vv_open_file *f); /* accepts a closed one; for VV_CLEANUP */
+/* The identity alone, cheaply. Errors as vv_source_open_file. */
+VV_MUST_CHECK vv_code vv_source_ident(vv_source *s, const char *path, vv_file_ident *ret, vv_error *err);

@@ -10,11 +10,12 @@
 #include "format/segment.h"
 #include "reader/source.h"
 
+/* One EngineStarted record. An engine may have several, each with a larger table (the extensions of the store, section 1). */
 typedef struct {
     uint64_t id;
     vv_program_id program;
     bool has_table;
-    vv_cid table; /* of the newest EngineStarted of this engine */
+    vv_cid table;
     vv_opt_str revision, source;
 } vv_engine;
 
@@ -38,7 +39,8 @@ typedef struct {
     uint64_t first, last, count;           /* from RootEnded, else 0 */
     vv_health health;                      /* zero without has_end */
     vv_index_state index_state;
-    const vv_engine *engine;               /* NULL where no EngineStarted names it */
+    const vv_engine *engine;               /* the newest EngineStarted of it, for names; NULL where there is none */
+    const vv_engine *first_engine;         /* the first one, for the program id */
 } vv_execution;
 
 typedef struct {
@@ -47,8 +49,8 @@ typedef struct {
 
 typedef struct {
     vv_euid euid;
-    bool failed;             /* the index can't be opened: error says why, the rest is zero */
-    vv_error error;
+    bool failed;             /* the index can't be opened: no header, engines, executions */
+    vv_error error;          /* why: name is StreamNotFound, Io, MetaDuplicateRootStarted, MetaDuplicateRootEnded or RangeTooLarge */
     bool alive;
     bool has_header;
     vv_stream_started header;
@@ -65,11 +67,12 @@ typedef struct {
     size_t engine_count;
     vv_execution *executions; /* in order of first appearance */
     size_t execution_count;
+    struct vv_stream_core *core; /* owns what the pointers above lead to; shared between looks */
 } vv_stream;
 
 typedef struct vv_store {
     vv_source *source; /* borrowed */
-    vv_stream *streams; /* by id bytes */
+    vv_stream *streams; /* by id bytes, each id once */
     size_t stream_count;
     uint8_t generation[32]; /* http-api section 2 */
 } vv_store;
@@ -77,6 +80,10 @@ typedef struct vv_store {
 /* former may be NULL. Errors only where the store as a whole can't be read; a bad stream is marked failed. */
 VV_MUST_CHECK vv_code vv_store_open(vv_store **ret, vv_source *source, const vv_store *former, vv_error *err);
 void vv_store_free(vv_store *s);
+
+/* Roots found in data segments that have no index entry, in order of first appearance. The caller frees *ret. */
+VV_MUST_CHECK vv_code vv_stream_orphans(const vv_store *s, const vv_stream *stream, vv_thread_ref **ret, size_t *ret_count,
+                                        vv_error *err);
 
 /* Binary search. NULL where absent. */
 const vv_stream *vv_store_stream(const vv_store *s, const vv_euid *euid);

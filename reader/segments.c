@@ -1,0 +1,381 @@
+#include "config.h"
+
+#include "reader/segments.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sha256.h"
+#include "base/text.h"
+
+enum {
+    PEEK_FROM = 1 << 20,        /* larger files must agree with their header before they are read */
+    HASH_APART_FROM = 64 << 20, /* larger files are hashed in pieces before they are held in memory */
+    HASH_STEP = 1 << 20,
+};
+
+void vv_stream_dir(char out[VV_STREAM_PATH], const vv_euid *euid)
+{
+    char hex[33];
+    vv_hex(hex, euid->b, sizeof euid->b);
+    snprintf(out, VV_STREAM_PATH, "streams/%s", hex);
+}
+
+void vv_plane_path(char out[VV_STREAM_PATH], const vv_euid *euid, vv_plane plane)
+{
+    vv_stream_dir(out, euid);
+    strcat(out, "/");
+    strcat(out, vv_plane_dir(plane));
+}
+
+void vv_segment_path(char out[VV_STREAM_PATH], const vv_euid *euid, vv_plane plane, uint64_t sequence)
+{
+    char name[VV_SEGMENT_NAME];
+    vv_plane_path(out, euid, plane);
+    vv_segment_name(name, plane, sequence);
+    strcat(out, "/");
+    strcat(out, name);
+}
+
+static vv_seg *seg_ref(vv_seg *s)
+{
+    __atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED);
+    return s;
+}
+
+static void seg_unref(vv_seg *s)
+{
+    if (!s || __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) != 0)
+        return;
+    vv_blob_done(&s->meta);
+    free(s->off);
+    free(s->key);
+    free(s);
+}
+
+void vv_seg_list_done(vv_seg_list *l)
+{
+    for (size_t i = 0; i < l->count; i++)
+        seg_unref(l->segs[i]);
+    free(l->segs);
+    *l = (vv_seg_list){NULL, 0};
+}
+
+bool vv_seg_list_same(const vv_seg_list *a, const vv_seg_list *b)
+{
+    return a->count == b->count && (a->count == 0 || memcmp(a->segs, b->segs, a->count * sizeof *a->segs) == 0);
+}
+
+size_t vv_seg_list_from(const vv_seg_list *l, uint64_t sequence)
+{
+    size_t lo = 0, hi = l->count;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (l->segs[mid]->sequence < sequence)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* The stated length must be the file's: a sparse giant is refused by its first bytes. */
+static vv_code peek(const vv_open_file *f, vv_plane plane, vv_error *err)
+{
+    uint8_t head[VV_META_HEADER];
+    size_t n = plane == VV_PLANE_META ? VV_META_HEADER : VV_DATA_HEADER;
+    vv_code rc = vv_open_file_read(f, 0, head, n, err);
+    if (rc != VV_OK)
+        return rc;
+    if (vv_be64(head + n - 8) != f->ident.size - n - VV_SEAL_BYTES)
+        return vv_fail_decode(err, "InvalidChecksum", n - 8, "the segment's length is not the file's");
+    return VV_OK;
+}
+
+static vv_code hash_apart(const vv_open_file *f, vv_error *err)
+{
+    uint8_t *step = malloc(HASH_STEP);
+    if (!step)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory to verify a segment");
+    vv_sha256_ctx ctx;
+    vv_sha256_init(&ctx);
+    uint64_t end = f->ident.size - VV_SEAL_BYTES;
+    vv_code rc = VV_OK;
+    for (uint64_t at = 0; at < end && rc == VV_OK;) {
+        size_t n = end - at < HASH_STEP ? (size_t)(end - at) : HASH_STEP;
+        rc = vv_open_file_read(f, at, step, n, err);
+        if (rc == VV_OK)
+            vv_sha256_update(&ctx, step, n);
+        at += n;
+    }
+    free(step);
+    uint8_t sum[VV_SHA256_BYTES], seal[VV_SEAL_BYTES];
+    vv_sha256_final(&ctx, sum);
+    if (rc == VV_OK)
+        rc = vv_open_file_read(f, end, seal, sizeof seal, err);
+    if (rc == VV_OK && memcmp(sum, seal, sizeof sum) != 0)
+        rc = vv_fail_decode(err, "InvalidChecksum", end, "the segment's checksum");
+    return rc;
+}
+
+/* Reads a segment's file whole; *ret_trusted where its checksum is verified already. */
+static vv_code read_segment(vv_source *source, const char *path, vv_plane plane, vv_blob *ret, vv_file_ident *ret_ident,
+                            bool *ret_trusted, vv_error *err)
+{
+    VV_CLEANUP(vv_open_file_close) vv_open_file f = {.fd = -1};
+    vv_code rc = vv_source_open_file(source, path, &f, err);
+    if (rc != VV_OK)
+        return rc;
+    *ret_ident = f.ident;
+    uint64_t size = f.ident.size;
+    *ret_trusted = size > HASH_APART_FROM;
+    if (size > VV_SEGMENT_FILE_MAX)
+        return vv_fail_decode(err, "FileTooLarge", 0, "a segment of %llu bytes", (unsigned long long)size);
+    if (size > PEEK_FROM)
+        rc = peek(&f, plane, err);
+    if (rc == VV_OK && *ret_trusted)
+        rc = hash_apart(&f, err);
+    if (rc != VV_OK)
+        return rc;
+    vv_blob b = {malloc((size_t)size + 1), (size_t)size};
+    if (!b.p)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for the %zu bytes of %s", b.n, path);
+    rc = vv_open_file_read(&f, 0, b.p, b.n, err);
+    if (rc != VV_OK) {
+        vv_blob_done(&b);
+        return rc;
+    }
+    *ret = b;
+    return VV_OK;
+}
+
+static vv_code walk_meta(const vv_euid *euid, vv_seg *seg, const vv_blob *b, bool trusted, vv_error *err)
+{
+    vv_meta_segment m;
+    vv_code rc = vv_meta_open(&m, b->p, b->n, euid, seg->sequence, trusted, err);
+    bool more = rc == VV_OK;
+    vv_meta_record record;
+    while (more && rc == VV_OK)
+        rc = vv_meta_next(&m, &record, &more, err);
+    return rc;
+}
+
+static vv_code walk_data(const vv_euid *euid, vv_seg *seg, const vv_blob *b, bool trusted, vv_error *err)
+{
+    vv_data_segment d;
+    vv_code rc = vv_data_open(&d, b->p, b->n, euid, seg->sequence, trusted, err);
+    if (rc != VV_OK)
+        return rc;
+    size_t cap = vv_rd_left(&d.payload) / VV_GROUP_FIXED;
+    if (cap > d.group_count)
+        cap = (size_t)d.group_count;
+    seg->off = malloc((cap + 1) * sizeof *seg->off);
+    seg->key = malloc((cap + 1) * sizeof *seg->key);
+    if (!seg->off || !seg->key)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for the groups of a segment");
+    seg->off[0] = (uint32_t)vv_rd_off(&d.payload);
+    seg->keys_ascend = true;
+    for (bool more = true;;) {
+        vv_group g;
+        rc = vv_data_next(&d, &g, &more, err);
+        if (rc != VV_OK || !more)
+            return rc;
+        uint32_t i = seg->group_count++;
+        seg->key[i] = vv_be32(g.root.b + 28);
+        seg->off[i + 1] = (uint32_t)(g.off + g.len);
+        if (i && seg->key[i] < seg->key[i - 1])
+            seg->keys_ascend = false;
+    }
+}
+
+/* Reads and verifies one file. NOTFOUND, NOMEM are failures; whatever else is wrong becomes the segment's state. */
+static vv_code seg_load(vv_seg **ret, vv_source *source, const vv_euid *euid, vv_plane plane, uint64_t sequence, vv_error *err)
+{
+    char path[VV_STREAM_PATH];
+    vv_segment_path(path, euid, plane, sequence);
+    vv_seg *seg = calloc(1, sizeof *seg);
+    if (!seg)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for a segment");
+    *seg = (vv_seg){.refs = 1, .sequence = sequence};
+    vv_error fault = {0};
+    vv_blob b = {0};
+    bool trusted = false;
+    vv_code rc = read_segment(source, path, plane, &b, &seg->ident, &trusted, &fault);
+    bool was_read = rc == VV_OK;
+    if (was_read)
+        rc = plane == VV_PLANE_META ? walk_meta(euid, seg, &b, trusted, &fault) : walk_data(euid, seg, &b, trusted, &fault);
+    if (rc == VV_OK && plane == VV_PLANE_META) {
+        seg->meta = b;
+        b = (vv_blob){0};
+    }
+    vv_blob_done(&b);
+    if (rc == VV_ERR_NOTFOUND || rc == VV_ERR_NOMEM) {
+        seg_unref(seg);
+        return vv_fail(err, rc, "%s", fault.msg);
+    }
+    if (rc != VV_OK) {
+        bool irregular = fault.name && strcmp(fault.name, "NotRegularFile") == 0;
+        seg->state = rc == VV_ERR_IO || irregular ? VV_SEG_UNREADABLE : VV_SEG_CORRUPT;
+        seg->why = fault.name;
+        seg->group_count = 0;
+    }
+    *ret = seg;
+    return VV_OK;
+}
+
+/* What the former look knows of this file, if it is the same file still. */
+static vv_seg *known(vv_source *source, const vv_euid *euid, vv_plane plane, const vv_seg_list *former, uint64_t sequence)
+{
+    size_t i = former ? vv_seg_list_from(former, sequence) : 0;
+    if (!former || i == former->count || former->segs[i]->sequence != sequence ||
+        former->segs[i]->state == VV_SEG_UNREADABLE)
+        return NULL;
+    char path[VV_STREAM_PATH];
+    vv_segment_path(path, euid, plane, sequence);
+    vv_file_ident ident;
+    if (vv_source_ident(source, path, &ident, NULL) != VV_OK || !vv_file_ident_eq(&ident, &former->segs[i]->ident))
+        return NULL;
+    return seg_ref(former->segs[i]);
+}
+
+vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *euid, vv_plane plane, const vv_seg_list *former,
+                         vv_error *err)
+{
+    char dir[VV_STREAM_PATH];
+    vv_plane_path(dir, euid, plane);
+    VV_CLEANUP(vv_names_done) vv_names names = {0};
+    vv_error fault = {0};
+    vv_code rc = vv_source_list(source, dir, &names, &fault);
+    if (rc == VV_ERR_NOTFOUND) {
+        *ret = (vv_seg_list){NULL, 0};
+        return VV_OK;
+    }
+    if (rc != VV_OK) {
+        if (err && err->code == VV_OK)
+            *err = fault;
+        return rc;
+    }
+    VV_CLEANUP(vv_seg_list_done) vv_seg_list l = {calloc(names.count + 1, sizeof *l.segs), 0};
+    if (!l.segs)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for the list of segments");
+    for (size_t i = 0; i < names.count; i++) {
+        uint64_t sequence;
+        if (!vv_segment_parse(names.names[i], plane, &sequence))
+            continue;
+        vv_seg *seg = known(source, euid, plane, former, sequence);
+        if (!seg) {
+            vv_error why = {0};
+            rc = seg_load(&seg, source, euid, plane, sequence, &why);
+            if (rc == VV_ERR_NOTFOUND)
+                continue;
+            if (rc != VV_OK)
+                return vv_fail(err, rc, "%s", why.msg);
+        }
+        l.segs[l.count++] = seg;
+    }
+    *ret = l;
+    l = (vv_seg_list){NULL, 0};
+    return VV_OK;
+}
+
+void vv_group_buffer_done(vv_group_buffer *b)
+{
+    free(b->p);
+    *b = (vv_group_buffer){NULL, 0};
+}
+
+static bool buffer_room(vv_group_buffer *b, size_t n)
+{
+    if (n <= b->cap)
+        return true;
+    size_t cap = b->cap * 2 > n ? b->cap * 2 : n;
+    uint8_t *p = realloc(b->p, cap);
+    if (!p)
+        return false;
+    b->p = p;
+    b->cap = cap;
+    return true;
+}
+
+/* First group whose key may be this one. */
+static uint32_t first_candidate(const vv_seg *seg, uint32_t key)
+{
+    uint32_t lo = 0, hi = seg->keys_ascend ? seg->group_count : 0;
+    while (lo < hi) {
+        uint32_t mid = lo + (hi - lo) / 2;
+        if (seg->key[mid] < key)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* Reads group i and decodes its frame again: the file may have changed since it was verified. */
+static vv_code read_group(const vv_open_file *f, const vv_seg *seg, uint32_t i, size_t max, vv_group_buffer *buf, vv_group *ret,
+                          vv_error *err)
+{
+    size_t n = seg->off[i + 1] - seg->off[i];
+    if (n > max)
+        return vv_fail(err, VV_ERR_LIMIT, "a group of %zu bytes, more than %zu", n, max);
+    if (!buffer_room(buf, n))
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for a group of %zu bytes", n);
+    vv_code rc = vv_open_file_read(f, seg->off[i], buf->p, n, err);
+    if (rc != VV_OK)
+        return rc;
+    vv_data_segment one = {.group_count = 1, .payload = vv_rd_init(buf->p, n)};
+    bool more;
+    rc = vv_data_next(&one, ret, &more, err);
+    if (rc == VV_OK && ret->len != n)
+        rc = vv_fail_decode(err, "TrailingBytes", seg->off[i], "the segment changed while it was read");
+    return rc;
+}
+
+vv_code vv_seg_group(vv_source *source, const vv_euid *euid, const vv_seg *seg, const vv_thread_ref *root, size_t max,
+                     vv_group_buffer *buf, vv_group *ret, bool *ret_found, vv_error *err)
+{
+    *ret_found = false;
+    uint32_t key = vv_be32(root->b + 28);
+    VV_CLEANUP(vv_open_file_close) vv_open_file f = {.fd = -1};
+    bool is_open = false;
+    for (uint32_t i = first_candidate(seg, key); i < seg->group_count; i++) {
+        if (seg->keys_ascend && seg->key[i] != key)
+            break;
+        if (seg->key[i] != key)
+            continue;
+        vv_code rc = VV_OK;
+        if (!is_open) {
+            char path[VV_STREAM_PATH];
+            vv_segment_path(path, euid, VV_PLANE_DATA, seg->sequence);
+            rc = vv_source_open_file(source, path, &f, err);
+            is_open = rc == VV_OK;
+        }
+        if (rc == VV_OK)
+            rc = read_group(&f, seg, i, max, buf, ret, err);
+        if (rc != VV_OK)
+            return rc;
+        if (memcmp(ret->root.b, root->b, sizeof root->b) == 0) {
+            *ret_found = true;
+            return VV_OK;
+        }
+    }
+    return VV_OK;
+}
+
+vv_code vv_seg_roots(vv_source *source, const vv_euid *euid, const vv_seg *seg, vv_root_fn *fn, void *state, vv_error *err)
+{
+    if (seg->group_count == 0)
+        return VV_OK;
+    char path[VV_STREAM_PATH];
+    vv_segment_path(path, euid, VV_PLANE_DATA, seg->sequence);
+    VV_CLEANUP(vv_open_file_close) vv_open_file f = {.fd = -1};
+    vv_code rc = vv_source_open_file(source, path, &f, err);
+    for (uint32_t i = 0; i < seg->group_count && rc == VV_OK; i++) {
+        vv_thread_ref root;
+        rc = vv_open_file_read(&f, seg->off[i], root.b, sizeof root.b, err);
+        if (rc == VV_OK && !fn(state, &root))
+            rc = vv_fail(err, VV_ERR_NOMEM, "no memory for the roots of a segment");
+    }
+    return rc;
+}

@@ -1,0 +1,75 @@
+/*
+ * The segment files of one plane of one stream, each verified once: checksum, header, and every record or group header walked.
+ *
+ * What was learnt of a file is shared between successive looks at the store (reference counted, immutable), so that a file is read
+ * again only where its size, mtime or inode changed. A data segment keeps where its groups begin, so that an execution is loaded by
+ * reading its own groups and no neighbour's.
+ */
+#pragma once
+
+#include "format/segment.h"
+#include "reader/source.h"
+
+/* Files beyond this are corrupt by decree: offsets are kept in 32 bits. */
+#define VV_SEGMENT_FILE_MAX ((uint64_t)UINT32_MAX)
+
+typedef enum {
+    VV_SEG_OK,
+    VV_SEG_CORRUPT,    /* does not decode: why says how */
+    VV_SEG_UNREADABLE, /* no regular file, or the system refused */
+} vv_seg_state;
+
+typedef struct {
+    unsigned refs; /* atomic */
+    vv_seg_state state;
+    const char *why; /* literal */
+    uint64_t sequence;
+    vv_file_ident ident;
+    vv_blob meta; /* a meta segment's bytes */
+    /* A data segment's groups: group i lies in off[i] .. off[i + 1]; key is the low half of its thread number. */
+    uint32_t group_count;
+    uint32_t *off, *key;
+    bool keys_ascend;
+} vv_seg;
+
+/* Segments that have a file, ascending by sequence. */
+typedef struct {
+    vv_seg **segs;
+    size_t count;
+} vv_seg_list;
+
+/* Room for "streams/<32 hex>/meta/<segment name>". */
+enum { VV_STREAM_PATH = 96 };
+void vv_stream_dir(char out[VV_STREAM_PATH], const vv_euid *euid);
+void vv_plane_path(char out[VV_STREAM_PATH], const vv_euid *euid, vv_plane plane);
+void vv_segment_path(char out[VV_STREAM_PATH], const vv_euid *euid, vv_plane plane, uint64_t sequence);
+
+/*
+ * Lists a plane's segments by name and verifies those that former (may be NULL) does not know. A missing directory is an empty plane.
+ * Fails where the directory can't be listed; a bad file is a state, not a failure.
+ */
+VV_MUST_CHECK vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *euid, vv_plane plane,
+                                       const vv_seg_list *former, vv_error *err);
+void vv_seg_list_done(vv_seg_list *l); /* accepts a zeroed list */
+bool vv_seg_list_same(const vv_seg_list *a, const vv_seg_list *b);
+/* Index of the first segment with at least this sequence; count where there is none. */
+size_t vv_seg_list_from(const vv_seg_list *l, uint64_t sequence);
+
+/* A buffer that grows to the largest group read. */
+typedef struct {
+    uint8_t *p;
+    size_t cap;
+} vv_group_buffer;
+void vv_group_buffer_done(vv_group_buffer *b);
+
+/*
+ * The group of root in a verified data segment; *ret_found false where it has none. The group's bytes are in buf until its next use.
+ * Errors: NOTFOUND (the file has gone), IO, CORRUPT (it changed under us), LIMIT (a group of more than max bytes), NOMEM.
+ */
+VV_MUST_CHECK vv_code vv_seg_group(vv_source *source, const vv_euid *euid, const vv_seg *seg, const vv_thread_ref *root,
+                                   size_t max, vv_group_buffer *buf, vv_group *ret, bool *ret_found, vv_error *err);
+
+/* Calls fn with the root of each group in order; false from it is NOMEM. Other errors as vv_seg_group. */
+typedef bool vv_root_fn(void *state, const vv_thread_ref *root);
+VV_MUST_CHECK vv_code vv_seg_roots(vv_source *source, const vv_euid *euid, const vv_seg *seg, vv_root_fn *fn, void *state,
+                                   vv_error *err);

@@ -1,0 +1,199 @@
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "reader/source_mem.h"
+#include "reader/source_ops.h"
+
+vv_code vv_tree_add(vv_tree *t, char *path, vv_node_kind kind, uint64_t off, uint64_t size, vv_error *err)
+{
+    if (path && t->count < VV_SOURCE_NAMES_MAX && t->count == t->cap) {
+        size_t cap = t->cap ? t->cap * 2 : 64;
+        vv_node *nodes = realloc(t->nodes, cap * sizeof *nodes);
+        if (nodes) {
+            t->nodes = nodes;
+            t->cap = cap;
+        }
+    }
+    if (path && t->count == VV_SOURCE_NAMES_MAX) {
+        free(path);
+        return vv_fail(err, VV_ERR_LIMIT, "more than %d files", VV_SOURCE_NAMES_MAX);
+    }
+    if (!path || t->count == t->cap) {
+        free(path);
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for the list of files");
+    }
+    t->nodes[t->count] = (vv_node){path, kind, (uint32_t)t->count, off, size};
+    t->count++;
+    return VV_OK;
+}
+
+static int by_path(const void *a, const void *b)
+{
+    const vv_node *x = a, *y = b;
+    int c = strcmp(x->path, y->path);
+    return c ? c : (x->order > y->order) - (x->order < y->order);
+}
+
+void vv_tree_sort(vv_tree *t)
+{
+    if (t->count == 0)
+        return;
+    qsort(t->nodes, t->count, sizeof *t->nodes, by_path);
+    size_t kept = 0;
+    for (size_t i = 0; i < t->count; i++) {
+        if (i + 1 < t->count && strcmp(t->nodes[i].path, t->nodes[i + 1].path) == 0)
+            free(t->nodes[i].path);
+        else
+            t->nodes[kept++] = t->nodes[i];
+    }
+    t->count = kept;
+}
+
+/* The first node whose path is not below the n bytes of key. */
+static size_t lower_bound(const vv_tree *t, const char *key, size_t n)
+{
+    size_t lo = 0, hi = t->count;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (strncmp(t->nodes[mid].path, key, n) < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+const vv_node *vv_tree_find(const vv_tree *t, const char *path)
+{
+    size_t i = lower_bound(t, path, strlen(path) + 1);
+    return i < t->count && strcmp(t->nodes[i].path, path) == 0 ? &t->nodes[i] : NULL;
+}
+
+vv_code vv_tree_list(const vv_tree *t, const char *dir, vv_names *ret, vv_error *err)
+{
+    const vv_node *self = vv_tree_find(t, dir);
+    if (self && self->kind != VV_NODE_DIR)
+        return vv_fail_decode(err, "NotDirectory", 0, "%s is not a directory", dir);
+    VV_CLEANUP(vv_names_abort) vv_names_builder b = {0};
+    size_t n = strlen(dir);
+    char *prefix = malloc(n + 2);
+    if (!prefix)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory to list %s", dir);
+    memcpy(prefix, dir, n);
+    memcpy(prefix + n, "/", 2);
+    size_t i = lower_bound(t, prefix, n + 1);
+    const char *last = NULL;
+    size_t last_n = 0;
+    vv_code rc = VV_OK;
+    for (; i < t->count && rc == VV_OK && strncmp(t->nodes[i].path, prefix, n + 1) == 0; i++) {
+        const char *name = t->nodes[i].path + n + 1;
+        size_t k = strcspn(name, "/");
+        /* "a", "a-b" and "a/c" sort in this order: names of one child may stand apart, so the finished list is made unique. */
+        if (last && k == last_n && memcmp(name, last, k) == 0)
+            continue;
+        last = name;
+        last_n = k;
+        rc = vv_names_add(&b, name, k, err);
+    }
+    free(prefix);
+    if (rc != VV_OK)
+        return rc;
+    if (b.count == 0 && !self)
+        return vv_fail(err, VV_ERR_NOTFOUND, "no directory %s", dir);
+    rc = vv_names_finish(&b, ret, err);
+    if (rc != VV_OK)
+        return rc;
+    size_t kept = 0;
+    for (size_t k = 0; k < ret->count; k++)
+        if (k == 0 || strcmp(ret->names[k], ret->names[kept - 1]) != 0)
+            ret->names[kept++] = ret->names[k];
+    ret->count = kept;
+    return VV_OK;
+}
+
+vv_code vv_tree_file(const vv_tree *t, const char *path, const vv_node **ret, vv_error *err)
+{
+    const vv_node *node = vv_tree_find(t, path);
+    if (!node)
+        return vv_fail(err, VV_ERR_NOTFOUND, "no file %s", path);
+    if (node->kind == VV_NODE_OVERSIZE) {
+        vv_fail(err, VV_ERR_LIMIT, "%s has %llu bytes", path, (unsigned long long)node->size);
+        if (err)
+            err->name = "FileTooLarge";
+        return VV_ERR_LIMIT;
+    }
+    if (node->kind != VV_NODE_FILE)
+        return vv_fail_decode(err, "NotRegularFile", 0, "%s is not a regular file", path);
+    *ret = node;
+    return VV_OK;
+}
+
+void vv_tree_done(vv_tree *t)
+{
+    for (size_t i = 0; i < t->count; i++)
+        free(t->nodes[i].path);
+    free(t->nodes);
+    *t = (vv_tree){0};
+}
+
+typedef struct {
+    vv_source base;
+    vv_tree tree;
+    const uint8_t **bytes; /* of each file, by the order it was given in */
+} mem_source;
+
+static vv_code mem_list(vv_source *s, const char *dir, vv_names *ret, vv_error *err)
+{
+    return vv_tree_list(&((mem_source *)s)->tree, dir, ret, err);
+}
+
+static vv_code mem_open(vv_source *s, const char *path, vv_open_file *ret, vv_error *err)
+{
+    const mem_source *m = (mem_source *)s;
+    const vv_node *node = NULL;
+    vv_code rc = vv_tree_file(&m->tree, path, &node, err);
+    if (rc == VV_OK)
+        *ret = (vv_open_file){.fd = -1, .mem = m->bytes[node->off], .ident = {.size = node->size}};
+    return rc;
+}
+
+static vv_code mem_ident(vv_source *s, const char *path, vv_file_ident *ret, vv_error *err)
+{
+    const vv_node *node = NULL;
+    vv_code rc = vv_tree_file(&((mem_source *)s)->tree, path, &node, err);
+    if (rc == VV_OK)
+        *ret = (vv_file_ident){.size = node->size};
+    return rc;
+}
+
+static void mem_close(vv_source *s)
+{
+    mem_source *m = (mem_source *)s;
+    vv_tree_done(&m->tree);
+    free(m->bytes);
+}
+
+static const vv_source_ops mem_ops = {mem_list, mem_open, mem_ident, mem_close};
+
+vv_code vv_source_open_mem(vv_source **ret, const vv_mem_file *files, size_t count, vv_error *err)
+{
+    mem_source *m = calloc(1, sizeof *m);
+    if (!m)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for a source");
+    m->base = (vv_source){.ops = &mem_ops, .path = strdup("memory"), .dirfd = -1};
+    m->bytes = calloc(count + 1, sizeof *m->bytes);
+    vv_code rc = m->bytes && m->base.path ? VV_OK : vv_fail(err, VV_ERR_NOMEM, "no memory for a source");
+    for (size_t i = 0; i < count && rc == VV_OK; i++) {
+        m->bytes[i] = files[i].p;
+        rc = vv_tree_add(&m->tree, strdup(files[i].path), VV_NODE_FILE, i, files[i].n, err);
+    }
+    if (rc != VV_OK) {
+        vv_source_close(&m->base);
+        return rc;
+    }
+    vv_tree_sort(&m->tree);
+    *ret = &m->base;
+    return VV_OK;
+}

@@ -1,0 +1,420 @@
+#include "config.h"
+
+#include "reader/stream.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void core_unref(struct vv_stream_core *c)
+{
+    if (!c || __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) != 0)
+        return;
+    vv_seg_list_done(&c->meta);
+    vv_seg_list_done(&c->data);
+    vv_map_done(&c->by_root);
+    free(c->meta_gaps);
+    free(c->meta_bad);
+    free(c->data_bad);
+    free(c->data_names);
+    free(c->engines);
+    free(c->executions);
+    free(c);
+}
+
+void vv_stream_done(vv_stream *s)
+{
+    core_unref(s->core);
+    *s = (vv_stream){0};
+}
+
+static vv_code no_memory(vv_error *err)
+{
+    return vv_fail(err, VV_ERR_NOMEM, "no memory for the index of a stream");
+}
+
+static uint64_t high_of(const vv_seg_list *l)
+{
+    return l->count ? l->segs[l->count - 1]->sequence : 0;
+}
+
+static uint64_t contiguous_of(const vv_range *bad, size_t count, uint64_t high)
+{
+    return count ? bad[0].first - 1 : high;
+}
+
+/*
+ * The runs of sequences, up to the highest name, that have no file or a bad one. skip_last leaves a bad last file out of them.
+ * Never a step per number: a hostile name costs one range.
+ */
+static vv_code runs_of_bad(const vv_seg_list *l, bool skip_last, vv_range **ret, size_t *ret_count, vv_error *err)
+{
+    vv_range *runs = malloc((l->count + 1) * sizeof *runs);
+    if (!runs)
+        return no_memory(err);
+    size_t n = 0;
+    uint64_t next = 1;
+    for (size_t i = 0; i < l->count; i++) {
+        uint64_t seq = l->segs[i]->sequence;
+        bool bad = l->segs[i]->state != VV_SEG_OK && !(skip_last && i + 1 == l->count);
+        uint64_t last = bad ? seq : seq - 1;
+        if (next <= last) {
+            if (n && runs[n - 1].last + 1 == next)
+                runs[n - 1].last = last;
+            else
+                runs[n++] = (vv_range){next, last};
+        }
+        next = seq + 1;
+    }
+    *ret = runs;
+    *ret_count = n;
+    return VV_OK;
+}
+
+/* Held by a live writer? Only an instant of a shared lock, which a writer's open retries over. */
+static bool probe_alive(vv_source *source, const vv_euid *euid)
+{
+    char path[VV_STREAM_PATH];
+    vv_stream_dir(path, euid);
+    strcat(path, "/stream.lock");
+    VV_CLEANUP(vv_open_file_close) vv_open_file f = {.fd = -1};
+    if (vv_source_open_file(source, path, &f, NULL) != VV_OK || f.fd < 0)
+        return false;
+    vv_code rc = vv_lock(f.fd, false, false, NULL);
+    if (rc == VV_OK)
+        vv_unlock(f.fd);
+    return rc == VV_ERR_BUSY;
+}
+
+static bool has_segment(vv_source *source, const vv_euid *euid, vv_plane plane)
+{
+    char dir[VV_STREAM_PATH];
+    vv_plane_path(dir, euid, plane);
+    VV_CLEANUP(vv_names_done) vv_names names = {0};
+    if (vv_source_list(source, dir, &names, NULL) != VV_OK)
+        return false;
+    uint64_t sequence;
+    for (size_t i = 0; i < names.count; i++)
+        if (vv_segment_parse(names.names[i], plane, &sequence))
+            return true;
+    return false;
+}
+
+/* State of folding the meta plane into the index. */
+typedef struct {
+    vv_stream *s;
+    struct vv_stream_core *c;
+    size_t engine_cap, execution_cap;
+} indexer;
+
+static vv_code grow(void **array, size_t *cap, size_t count, size_t size, vv_error *err)
+{
+    if (count < *cap)
+        return VV_OK;
+    size_t want = *cap ? *cap * 2 : 8;
+    void *p = realloc(*array, want * size);
+    if (!p)
+        return no_memory(err);
+    *array = p;
+    *cap = want;
+    return VV_OK;
+}
+
+static vv_code add_engine(indexer *x, const vv_engine_started *m, vv_error *err)
+{
+    vv_code rc = grow((void **)&x->c->engines, &x->engine_cap, x->s->engine_count, sizeof *x->c->engines, err);
+    if (rc == VV_OK)
+        x->c->engines[x->s->engine_count++] = (vv_engine){
+            .id = m->engine_id,
+            .program = m->program,
+            .has_table = m->has_table,
+            .table = m->table,
+            .revision = m->revision,
+            .source = m->source,
+        };
+    return rc;
+}
+
+static vv_code execution_of(indexer *x, const vv_thread_ref *root, vv_execution **ret, vv_error *err)
+{
+    vv_code rc = grow((void **)&x->c->executions, &x->execution_cap, x->s->execution_count, sizeof *x->c->executions, err);
+    if (rc != VV_OK)
+        return rc;
+    bool is_new;
+    uint32_t i = vv_map_put(&x->c->by_root, root, &is_new);
+    if (i == VV_MAP_NONE)
+        return no_memory(err);
+    if (is_new) {
+        x->c->executions[i] = (vv_execution){.root = *root};
+        x->s->execution_count++;
+    }
+    *ret = &x->c->executions[i];
+    return VV_OK;
+}
+
+static vv_code add_root_started(indexer *x, const vv_root_started *m, const vv_meta_segment *seg, vv_error *err)
+{
+    vv_execution *e;
+    vv_code rc = execution_of(x, &m->root, &e, err);
+    if (rc != VV_OK)
+        return rc;
+    if (e->has_start)
+        return vv_fail_decode(err, "MetaDuplicateRootStarted", 0, "a root starts twice");
+    e->has_start = true;
+    e->runtime_id = m->runtime_id;
+    e->started_ns = m->started_ns;
+    e->start_sequence = seg->sequence;
+    e->start_high_water = seg->data_high_water;
+    return VV_OK;
+}
+
+static vv_code add_root_ended(indexer *x, const vv_root_ended *m, const vv_meta_segment *seg, vv_error *err)
+{
+    vv_execution *e;
+    vv_code rc = execution_of(x, &m->root, &e, err);
+    if (rc != VV_OK)
+        return rc;
+    if (e->has_end)
+        return vv_fail_decode(err, "MetaDuplicateRootEnded", 0, "a root ends twice");
+    e->has_end = true;
+    e->ended_ns = m->ended_ns;
+    e->end_sequence = seg->sequence;
+    e->status = m->status;
+    e->flags = m->flags;
+    e->first = m->first;
+    e->last = m->last;
+    e->count = m->count;
+    e->health = m->health;
+    return VV_OK;
+}
+
+static vv_code add_record(indexer *x, const vv_meta_record *m, const vv_meta_segment *seg, vv_error *err)
+{
+    switch (m->tag) {
+    case VV_META_STREAM_STARTED:
+        x->s->has_header = true;
+        x->s->header = m->stream_started;
+        return VV_OK;
+    case VV_META_ENGINE_STARTED:
+        return add_engine(x, &m->engine_started, err);
+    case VV_META_ROOT_STARTED:
+        return add_root_started(x, &m->root_started, seg, err);
+    case VV_META_ROOT_ENDED:
+        return add_root_ended(x, &m->root_ended, seg, err);
+    }
+    return VV_OK;
+}
+
+static vv_code fold_meta(indexer *x, vv_error *err)
+{
+    for (size_t i = 0; i < x->c->meta.count; i++) {
+        const vv_seg *seg = x->c->meta.segs[i];
+        if (seg->state == VV_SEG_UNREADABLE)
+            return vv_fail_decode(err, "Io", 0, "meta segment %llu can't be read", (unsigned long long)seg->sequence);
+        if (seg->state != VV_SEG_OK)
+            continue;
+        x->s->meta_decoded = seg->sequence;
+        vv_meta_segment m;
+        vv_meta_record record;
+        bool more;
+        vv_code rc = vv_meta_open(&m, seg->meta.p, seg->meta.n, &x->s->euid, seg->sequence, true, err);
+        while (rc == VV_OK && (rc = vv_meta_next(&m, &record, &more, err)) == VV_OK && more)
+            rc = add_record(x, &record, &m, err);
+        if (rc != VV_OK)
+            return rc;
+    }
+    return VV_OK;
+}
+
+/* The gaps that index states go by: those of a live stream end at its highest decoded segment (the tail may be torn). */
+static vv_code find_gaps(vv_stream *s, struct vv_stream_core *c, vv_error *err)
+{
+    vv_code rc = runs_of_bad(&c->meta, s->alive, &c->meta_gaps, &s->meta_gap_count, err);
+    if (rc != VV_OK)
+        return rc;
+    while (s->alive && s->meta_gap_count && c->meta_gaps[s->meta_gap_count - 1].first >= s->meta_decoded)
+        s->meta_gap_count--;
+    return VV_OK;
+}
+
+/* Is some gap after sequence s, and before e where there is an end? */
+static bool gap_between(const vv_stream *st, uint64_t s, bool has_end, uint64_t e)
+{
+    size_t lo = 0, hi = st->meta_gap_count;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        if (st->meta_gaps[mid].last <= s)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    if (lo == st->meta_gap_count)
+        return false;
+    uint64_t first = st->meta_gaps[lo].first > s ? st->meta_gaps[lo].first : s + 1;
+    return !has_end || first < e;
+}
+
+static vv_index_state index_state_of(const vv_stream *s, const vv_execution *e)
+{
+    bool start_lost = e->has_end && (e->flags & VV_ROOT_START_LOST);
+    uint64_t from = e->has_start ? e->start_sequence : e->end_sequence;
+    if (gap_between(s, from, e->has_end, e->end_sequence) || (e->has_end && !e->has_start && !start_lost))
+        return VV_INDEX_CORRUPT;
+    if (start_lost)
+        return VV_INDEX_ROOT_STARTED_LOST;
+    return e->has_end ? VV_INDEX_COMPLETE : VV_INDEX_NO_ROOT_ENDED;
+}
+
+/* What of an execution depends on the whole plane. Engines are few, but a hostile stream may have many: they are looked up by map. */
+static vv_code settle_executions(vv_stream *s, struct vv_stream_core *c, vv_error *err)
+{
+    vv_map ids;
+    vv_map_init(&ids, sizeof(uint64_t));
+    struct {
+        const vv_engine *first, *newest;
+    } *by_id = calloc(s->engine_count + 1, sizeof *by_id);
+    vv_code rc = by_id ? VV_OK : no_memory(err);
+    for (size_t i = 0; i < s->engine_count && rc == VV_OK; i++) {
+        bool is_new;
+        uint32_t k = vv_map_put(&ids, &c->engines[i].id, &is_new);
+        if (k == VV_MAP_NONE) {
+            rc = no_memory(err);
+            break;
+        }
+        if (is_new)
+            by_id[k].first = &c->engines[i];
+        by_id[k].newest = &c->engines[i];
+    }
+    for (size_t i = 0; i < s->execution_count && rc == VV_OK; i++) {
+        vv_execution *e = &c->executions[i];
+        uint64_t id = vv_thread_engine(&e->root);
+        uint32_t k = vv_map_find(&ids, &id);
+        e->first_engine = k == VV_MAP_NONE ? NULL : by_id[k].first;
+        e->engine = k == VV_MAP_NONE ? NULL : by_id[k].newest;
+        if (!e->has_end)
+            e->status = s->alive ? VV_EXEC_RUNNING : VV_EXEC_ABANDONED;
+        e->index_state = index_state_of(s, e);
+    }
+    free(by_id);
+    vv_map_done(&ids);
+    return rc;
+}
+
+static vv_code index_stream(vv_stream *s, struct vv_stream_core *c, vv_error *err)
+{
+    if (s->meta_high - c->meta.count > VV_MISSING_MAX)
+        return vv_fail_decode(err, "RangeTooLarge", 0, "more than %d meta sequences without a file", VV_MISSING_MAX);
+    indexer x = {.s = s, .c = c};
+    vv_code rc = fold_meta(&x, err);
+    if (rc == VV_OK)
+        rc = find_gaps(s, c, err);
+    s->meta_gaps = c->meta_gaps;
+    s->engines = c->engines;
+    s->executions = c->executions;
+    return rc == VV_OK ? settle_executions(s, c, err) : rc;
+}
+
+static vv_code name_data(vv_stream *s, struct vv_stream_core *c, vv_error *err)
+{
+    c->data_names = malloc((c->data.count + 1) * sizeof *c->data_names);
+    if (!c->data_names)
+        return no_memory(err);
+    for (size_t i = 0; i < c->data.count; i++)
+        c->data_names[i] = c->data.segs[i]->sequence;
+    s->data_names = c->data_names;
+    s->data_name_count = c->data.count;
+    return VV_OK;
+}
+
+static vv_code measure_planes(vv_stream *s, struct vv_stream_core *c, vv_error *err)
+{
+    vv_code rc = runs_of_bad(&c->meta, false, &c->meta_bad, &s->meta_bad_count, err);
+    if (rc == VV_OK)
+        rc = runs_of_bad(&c->data, false, &c->data_bad, &s->data_bad_count, err);
+    if (rc == VV_OK)
+        rc = name_data(s, c, err);
+    if (rc != VV_OK)
+        return rc;
+    s->meta_bad = c->meta_bad;
+    s->data_bad = c->data_bad;
+    s->meta_high = high_of(&c->meta);
+    s->data_high = high_of(&c->data);
+    s->meta_contiguous = contiguous_of(s->meta_bad, s->meta_bad_count, s->meta_high);
+    s->data_contiguous = contiguous_of(s->data_bad, s->data_bad_count, s->data_high);
+    return VV_OK;
+}
+
+static void mark_failed(vv_stream *s, const vv_error *why)
+{
+    s->failed = true;
+    s->error = *why;
+    if (!s->error.name || why->code == VV_ERR_IO || strcmp(s->error.name, "NotDirectory") == 0)
+        s->error.name = "Io";
+    s->has_header = false;
+    s->header = (vv_stream_started){0};
+    s->engine_count = s->execution_count = s->meta_gap_count = 0;
+    s->engines = NULL;
+    s->executions = NULL;
+    s->meta_gaps = NULL;
+}
+
+static bool is_fatal(vv_code rc)
+{
+    return rc == VV_ERR_NOMEM || rc == VV_ERR_LIMIT;
+}
+
+/* Meta is listed before data: what an index entry says of data was committed before it, so it is never missed. */
+static vv_code list_planes(vv_stream *s, struct vv_stream_core *c, vv_source *source, const vv_stream *former, vv_error *err)
+{
+    char dir[VV_STREAM_PATH];
+    vv_stream_dir(dir, &s->euid);
+    VV_CLEANUP(vv_names_done) vv_names names = {0};
+    vv_error why = {0};
+    vv_code rc = vv_source_list(source, dir, &names, &why);
+    bool no_dir = rc == VV_ERR_NOTFOUND || (why.name && strcmp(why.name, "NotDirectory") == 0);
+    if (no_dir)
+        return vv_fail_decode(err, "StreamNotFound", 0, "%s is no stream directory", dir);
+    if (rc != VV_OK)
+        return vv_fail(err, rc, "%s", why.msg);
+    s->alive = vv_source_is_live(source) && has_segment(source, &s->euid, VV_PLANE_META) && probe_alive(source, &s->euid);
+    rc = vv_seg_list_load(&c->meta, source, &s->euid, VV_PLANE_META, former ? &former->core->meta : NULL, err);
+    if (rc == VV_OK)
+        rc = vv_seg_list_load(&c->data, source, &s->euid, VV_PLANE_DATA, former ? &former->core->data : NULL, err);
+    return rc;
+}
+
+static bool is_unchanged(const vv_stream *s, const struct vv_stream_core *c, const vv_stream *former)
+{
+    return former && !former->failed && former->alive == s->alive && vv_seg_list_same(&c->meta, &former->core->meta) &&
+           vv_seg_list_same(&c->data, &former->core->data);
+}
+
+vv_code vv_stream_open(vv_stream *ret, vv_source *source, const vv_euid *euid, const vv_stream *former, vv_error *err)
+{
+    struct vv_stream_core *c = calloc(1, sizeof *c);
+    if (!c)
+        return no_memory(err);
+    c->refs = 1;
+    vv_map_init(&c->by_root, sizeof(vv_thread_ref));
+    vv_stream s = {.euid = *euid, .core = c};
+    vv_error why = {0};
+    vv_code rc = list_planes(&s, c, source, former, &why);
+    if (rc == VV_OK && is_unchanged(&s, c, former)) {
+        core_unref(c);
+        *ret = *former;
+        __atomic_fetch_add(&ret->core->refs, 1, __ATOMIC_RELAXED);
+        return VV_OK;
+    }
+    if (rc == VV_OK)
+        rc = measure_planes(&s, c, &why);
+    if (rc == VV_OK)
+        rc = index_stream(&s, c, &why);
+    if (is_fatal(rc)) {
+        core_unref(c);
+        return vv_fail(err, rc, "%s", why.msg);
+    }
+    if (rc != VV_OK)
+        mark_failed(&s, &why);
+    *ret = s;
+    return VV_OK;
+}

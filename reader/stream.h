@@ -1,0 +1,27 @@
+/* Inside of vv_store: opening one stream. */
+#pragma once
+
+#include "base/map.h"
+#include "reader/segments.h"
+#include "reader/store.h"
+
+struct vv_stream_core {
+    unsigned refs; /* atomic */
+    vv_seg_list meta, data;
+    vv_map by_root; /* root -> index of the execution */
+    vv_range *meta_gaps, *meta_bad, *data_bad;
+    uint64_t *data_names;
+    vv_engine *engines;
+    vv_execution *executions;
+};
+
+/* A range with more sequences without a file than this is refused (RangeTooLarge). */
+enum { VV_MISSING_MAX = 1000000 };
+
+/*
+ * Fills *ret. former is the same stream in an earlier look, or NULL. A stream that can't be opened is marked failed; only NOMEM and
+ * LIMIT are returned.
+ */
+VV_MUST_CHECK vv_code vv_stream_open(vv_stream *ret, vv_source *source, const vv_euid *euid, const vv_stream *former,
+                                     vv_error *err);
+void vv_stream_done(vv_stream *s);
