@@ -140,9 +140,9 @@ static double fold_seconds(const fixture *fx, uint64_t *ret_contexts)
     vv_store *store;
     vv_fold *fold;
     must(vv_source_open(&source, path, &err), &err);
+    uint64_t t = bench_now_ns();
     must(vv_store_open(&store, source, NULL, &err), &err);
     const vv_stream *s = &store->streams[0];
-    uint64_t t = bench_now_ns();
     must(vv_fold_load(&fold, store, s, &s->executions[0], SIZE_MAX, &err), &err);
     double seconds = (double)(bench_now_ns() - t) / 1e9;
     *ret_contexts = fold->failed ? 0 : fold->context_count;
