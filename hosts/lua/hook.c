@@ -1,0 +1,125 @@
+#include "config.h"
+#include "hosts/lua/recorder.h"
+
+#include "hosts/lua/chunk.h"
+#include "hosts/lua/identity.h"
+
+/* The site of a call out of the frame `top`, whose activation is `caller`. */
+static inline uint32_t call_site(lua_State *L, const vl_frame *top, const vl_callinfo *caller)
+{
+    vl_code *code = top->code;
+    if (!code->code)
+        return 0;
+    size_t pc = (size_t)(caller->u.lua.savedpc - code->code) - 1;
+    if (pc >= code->code_size)
+        return 0;
+    if (code->sites && code->sites[pc])
+        return code->sites[pc] - 1;
+    return vl_site_slow(L, caller, code, (uint32_t)pc);
+}
+
+static inline vl_code *identify(lua_State *L, lua_Debug *ar, const vl_callinfo *ci)
+{
+    const void *key = vl_function_key(ci->func);
+    vl_code *code = vl_ptrmap_get(&vl.codes, key);
+    if (__builtin_expect(!code || !code->function->id, 0))
+        return vl_identify_slow(L, ar, key);
+    return code;
+}
+
+static inline bool push(vl_shadow *s, const void *ci, vl_code *code, uint32_t site)
+{
+    if (__builtin_expect(s->depth == s->cap, 0) && !vl_shadow_grow(s))
+        return false;
+    s->frames[s->depth++] = (vl_frame){ci, code, code->function, site};
+    return true;
+}
+
+/* A state that became known without its creation, or whose thread is over, gets what it lacks. */
+static vl_shadow *shadow_at_hook(lua_State *L)
+{
+    vl_shadow *s = vl_shadow_of(L);
+    if (!s || s->L != L) {
+        vl_thread_created(vl.current ? vl.current->L : L, L);
+        s = vl_shadow_of(L);
+    }
+    return s && s->L == L ? s : NULL;
+}
+
+/* The first call of a thread, or one whose caller is no frame of it: a __close run by the end of its thread. */
+static __attribute__((noinline)) void call_without_caller(vl_shadow *s, const vl_callinfo *ci, vl_code *code)
+{
+    if (s->depth > s->floor)
+        vl_shadow_cut(s, s->floor, VARVE_CALL_ERRORED, varve_ticks());
+    if (!s->thread)
+        vl_thread_ensure(s);
+    /* With no call open, time since the last event would be nobody's. */
+    uint64_t ticks = s->depth ? varve_ticks() : s->tick;
+    if (push(s, ci, code, 0))
+        varve_call_begin_at(s->thread, code->function->id, 0, ticks);
+}
+
+static inline void on_call(vl_shadow *s, lua_State *L, lua_Debug *ar)
+{
+    const vl_callinfo *ci = (const vl_callinfo *)(void *)ar->i_ci;
+    vl_code *code = identify(L, ar, ci);
+    const vl_callinfo *caller = ci->previous;
+    if (__builtin_expect(!s->depth || s->frames[s->depth - 1].ci != caller, 0) && !vl_shadow_unwind(s, caller)) {
+        call_without_caller(s, ci, code);
+        return;
+    }
+    uint32_t site = call_site(L, &s->frames[s->depth - 1], caller);
+    if (push(s, ci, code, site))
+        varve_call_begin(s->thread, code->function->id, site);
+}
+
+static inline void on_return(vl_shadow *s, const void *ci)
+{
+    if (__builtin_expect(!s->depth || s->frames[s->depth - 1].ci != ci, 0) && !vl_shadow_unwind(s, ci))
+        return;
+    if (__builtin_expect(s->depth <= s->floor, 0))
+        return;
+    if (--s->depth) {
+        varve_call_end(s->thread, VARVE_CALL_OK);
+    } else {
+        s->tick = varve_ticks();
+        varve_call_end_at(s->thread, VARVE_CALL_OK, s->tick);
+    }
+}
+
+/* The activation stays, its function is another now: the replaced one has ended, its caller is the new one's. */
+static void on_tail_call(vl_shadow *s, lua_State *L, lua_Debug *ar)
+{
+    const vl_callinfo *ci = (const vl_callinfo *)(void *)ar->i_ci;
+    vl_code *code = identify(L, ar, ci);
+    if (!vl_shadow_unwind(s, ci) || s->depth <= s->floor) {
+        on_call(s, L, ar);
+        return;
+    }
+    vl_frame *f = &s->frames[s->depth - 1];
+    uint32_t site = vl_tail_site(f->function);
+    uint64_t ticks = varve_ticks();
+    varve_call_end_at(s->thread, VARVE_CALL_OK, ticks);
+    *f = (vl_frame){ci, code, code->function, site};
+    varve_call_begin_at(s->thread, code->function->id, site, ticks);
+}
+
+void vl_hook(lua_State *L, lua_Debug *ar)
+{
+    vl_shadow *s = vl_shadow_of(L);
+    if (__builtin_expect(!s || s->L != L, 0) && !(s = shadow_at_hook(L)))
+        return;
+    if (ar->event == LUA_HOOKCALL)
+        on_call(s, L, ar);
+    else if (ar->event == LUA_HOOKRET)
+        on_return(s, ar->i_ci);
+    else if (ar->event == LUA_HOOKTAILCALL)
+        on_tail_call(s, L, ar);
+    if (__builtin_expect(s->user_mask, 0)) {
+        /* Lua's masks are bits by event number; a tail call is a call. */
+        int bit = ar->event == LUA_HOOKTAILCALL ? LUA_MASKCALL : 1 << ar->event;
+        lua_Hook user = s->user_hook;
+        if (user && s->user_mask & bit)
+            user(L, ar);
+    }
+}

@@ -1,0 +1,22 @@
+#!/bin/sh
+# Each trees/NAME.lua is recorded over a stand-in for libvarve; its calling-context tree must be trees/NAME.tree, worked out by hand.
+# In a tree `@n` is the line of the call, `~` a thread of its own; see fake_varve.c.
+dir=$top_srcdir/tests/hosts/lua/trees
+tmp=$(mktemp -d) || exit 1
+trap 'rm -rf "$tmp"' EXIT
+unset LUA_INIT LUA_INIT_5_4 LUA_PATH LUA_PATH_5_4 BAML_PROFILE
+n=0 bad=0
+for script in "$dir"/*.lua; do
+    n=$((n + 1))
+    name=$(basename "$script" .lua)
+    VARVE_FAKE_TREE=$tmp/tree "$top_builddir/varve-lua-tree" "$script" >"$tmp/out" 2>&1
+    if diff "$dir/$name.tree" "$tmp/tree" >"$tmp/diff"; then
+        echo "ok $n - tree of $name"
+    else
+        bad=$((bad + 1))
+        sed 's/^/# /' "$tmp/diff" "$tmp/out"
+        echo "not ok $n - tree of $name"
+    fi
+done
+echo "1..$n"
+[ "$bad" = 0 ]
