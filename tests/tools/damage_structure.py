@@ -331,12 +331,13 @@ def saturating_counters(rng, store):
     if not found:
         return None
     for _ in range(3):
-        row = rng.choice(found.contexts + found.overflow)
+        rows = rng.choice([rows for rows in (found.contexts, found.overflow) if rows])
+        row = rng.choice(rows)
         at = rng.randint(0, 9)
         limit = 2 ** (8 * sb.COUNTER_WIDTHS[at]) - 1
         row[2][at] = limit - rng.choice((0, 0, 1, row[2][at]))
-        if len(row) == 3 and rng.random() < 0.6:
-            found.contexts.append(copy.deepcopy(row))
+        if rng.random() < 0.6:
+            rows.append(copy.deepcopy(row))
     return "three counters"
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds `varve dump` against refdump.py on seeded random stores; speaks TAP, one test for each ten seeds.
 
-Some streams are held locked while both readers look, as a running writer would, and some stores are packed in a tar
+Some streams are held locked while both readers look, as a running writer would, and some stores are packed in an
 archive first. A mismatch prints the seed, the damages and the first places where the two documents differ.
 
 usage: differential.py VARVE [FIRST] COUNT
@@ -66,8 +66,9 @@ def compare(varve, seed):
         damages = genstore.build(seed, directory)
         place, held = directory, []
         if rng.random() < 0.2:
-            place = os.path.join(directory, "store.tar")
-            with tarfile.open(place, "w") as archive:
+            packing = rng.choice(("", "", "gz"))
+            place = os.path.join(directory, "store.tar" + (packing and "." + packing))
+            with tarfile.open(place, "w:" + packing) as archive:
                 archive.add(os.path.join(directory, ".baml"), ".baml")
         else:
             held = held_locks(rng, directory)
@@ -79,8 +80,7 @@ def compare(varve, seed):
                 file.close()
     if not found:
         return []
-    kind = "tar" if place.endswith(".tar") else "directory"
-    return ["seed %d (%s)" % (seed, kind)] + ["damage " + line for line in damages] + found[:SHOWN_DIFFERENCES]
+    return ["seed %d (%s)" % (seed, os.path.basename(place) if place != directory else "directory")] + ["damage " + line for line in damages] + found[:SHOWN_DIFFERENCES]
 
 
 def main(arguments):

@@ -432,8 +432,8 @@ class Store:
     def __init__(self, source):
         self.source = source
         names = source.names("streams") if source.kind("streams") == "dir" else []
-        names = [name for name in names if re.fullmatch(r"[0-9a-fA-F]{32}", name)]
-        self.streams = [Stream(source, name) for name in sorted(names, key=bytes.fromhex)]
+        names = {name.lower() for name in names if re.fullmatch(r"[0-9a-fA-F]{32}", name)}
+        self.streams = [Stream(source, name) for name in sorted(names)]
 
 
 def load_store(path):
