@@ -88,7 +88,7 @@ START_TEST(signed_are_exact)
     expect("\"9223372036854775807\"");
     vv_json_i64(&j, -1);
     expect("-1");
-    vv_json_i128(&j, (__int128)1 << 127);
+    vv_json_i128(&j, (__int128)((vv_u128)1 << 127));
     expect("\"-170141183460469231731687303715884105728\"");
     vv_json_i128(&j, 12);
     expect("12");
