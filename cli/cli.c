@@ -19,6 +19,7 @@ static const vv_cli_option common[] = {
     {"store", "STORE", "a profiles-v1 directory, the directory that holds .baml, or an archive of a store", false},
 };
 
+VV_PRINTF(1, 0)
 static void message(const char *fmt, va_list ap)
 {
     char line[1024];
