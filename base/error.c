@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+VV_PRINTF(5, 0)
 static vv_code fail_v(vv_error *err, vv_code code, const char *name, uint64_t off, const char *fmt, va_list ap)
 {
     if (!err || err->code != VV_OK)

@@ -140,6 +140,16 @@ bool vv_utf8_valid(vv_str s)
     return true;
 }
 
+void vv_utf8_mend(char *p, size_t n)
+{
+    for (size_t i = 0; i < n;) {
+        size_t len = utf8_one((const uint8_t *)p + i, n - i);
+        if (!len)
+            p[i] = '?';
+        i += len ? len : 1;
+    }
+}
+
 size_t vv_utf8_cut(vv_str s, size_t max)
 {
     if (s.n <= max)

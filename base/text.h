@@ -31,5 +31,8 @@ bool vv_utf8_valid(vv_str s);
 /* The length of the longest prefix of at most max bytes that ends on a character boundary. */
 size_t vv_utf8_cut(vv_str s, size_t max);
 
+/* Makes n bytes valid UTF-8 of the same length: each byte that belongs to no character becomes '?'. */
+void vv_utf8_mend(char *p, size_t n);
+
 /* Decimal digits of v and a NUL into out (at least 40 bytes); returns their count. */
 size_t vv_u128_text(char *out, vv_u128 v);

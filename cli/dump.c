@@ -560,7 +560,7 @@ static vv_code dump_stream(vv_cli_out *o, const vv_store *store, const vv_stream
     if (s->failed) {
         vv_json_kv_cstr(j, "error", s->error.name);
     } else {
-        vv_json_kv_bool(j, "alive", s->alive);
+        vv_json_kv_bool(j, "alive", s->alive || (s->meta_high == 0 && vv_stream_probe(store, &s->euid)));
         vv_json_key(j, "high_water");
         vv_json_obj(j);
         kv_full(j, "meta", s->meta_decoded);

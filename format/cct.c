@@ -11,8 +11,8 @@ const char *vv_overflow_reason_name(vv_overflow_reason r)
     return (unsigned)r < VV_OVERFLOW_REASONS ? names[r] : NULL;
 }
 
-/* dst += src; true where the sum was cut. */
-static inline bool add64(uint64_t *dst, uint64_t src)
+/* dst += src; 1 where the sum was cut. Numbers, so that all sums can be joined without a branch each. */
+static inline unsigned add64(uint64_t *dst, uint64_t src)
 {
     bool over = __builtin_add_overflow(*dst, src, dst);
     if (VV_UNLIKELY(over))
@@ -20,7 +20,7 @@ static inline bool add64(uint64_t *dst, uint64_t src)
     return over;
 }
 
-static inline bool add128(vv_u128 *dst, vv_u128 src)
+static inline unsigned add128(vv_u128 *dst, vv_u128 src)
 {
     bool over = __builtin_add_overflow(*dst, src, dst);
     if (VV_UNLIKELY(over))
@@ -30,11 +30,12 @@ static inline bool add128(vv_u128 *dst, vv_u128 src)
 
 uint8_t vv_counters_add(vv_counters *dst, const vv_counters *src)
 {
-    bool counter = add64(&dst->started, src->started) | add64(&dst->selected, src->selected) |
-                   add64(&dst->ok, src->ok) | add64(&dst->error, src->error) |
-                   add64(&dst->cancelled, src->cancelled) | add64(&dst->exited, src->exited) |
-                   add128(&dst->inclusive_ns, src->inclusive_ns) | add128(&dst->direct_child_ns, src->direct_child_ns);
-    bool await = add128(&dst->await_ns, src->await_ns) | add64(&dst->await_count, src->await_count);
+    unsigned counter = add64(&dst->started, src->started) | add64(&dst->selected, src->selected) |
+                       add64(&dst->ok, src->ok) | add64(&dst->error, src->error) |
+                       add64(&dst->cancelled, src->cancelled) | add64(&dst->exited, src->exited) |
+                       add128(&dst->inclusive_ns, src->inclusive_ns) |
+                       add128(&dst->direct_child_ns, src->direct_child_ns);
+    unsigned await = add128(&dst->await_ns, src->await_ns) | add64(&dst->await_count, src->await_count);
     return (uint8_t)((counter ? VV_HEALTH_COUNTER_SATURATED : 0) | (await ? VV_HEALTH_AWAIT_SATURATED : 0));
 }
 

@@ -127,7 +127,7 @@ vv_code vv_data_next(vv_data_segment *s, vv_group *ret, bool *ret_more, vv_error
     g.evidence_records = vv_rd_u64(r);
     g.evidence_len = vv_rd_u64(r);
     g.evidence = vv_rd_take(r, g.evidence_len);
-    if (vv_rd_ok(r) && !vv_group_has_cct(&g) && !vv_group_has_evidence(&g))
+    if (vv_rd_ok(r) && g.cct_len == 0 && g.evidence_len == 0)
         vv_rd_fail(r, "DataEmptyGroup");
     if (!vv_rd_ok(r)) {
         vv_code rc = vv_rd_error(r, "data segment", err);

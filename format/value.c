@@ -53,15 +53,16 @@ typedef struct {
     frame stack[JSON_LEVELS];
 } shower;
 
-static void fail(shower *s, const vv_rd *r, const char *why)
+static void fail(shower *s, const uint8_t *at, const char *why)
 {
     if (s->why)
         return;
     s->why = why;
-    s->bad_off = (size_t)(r->base - s->base) + (vv_rd_ok(r) ? vv_rd_off(r) : r->bad_off);
+    s->bad_off = (size_t)(at - s->base);
 }
 
 typedef struct {
+    const uint8_t *at; /* where it begins */
     uint32_t number;
     uint8_t wire;
     uint64_t scalar; /* of a varint or fixed field */
@@ -97,8 +98,9 @@ static bool next_field(shower *s, vv_rd *r, field *ret)
 {
     if (vv_rd_left(r) == 0)
         return false;
+    const uint8_t *at = r->at;
     uint64_t key = get_varint(r);
-    *ret = (field){.number = (uint32_t)(key >> 3), .wire = key & 7};
+    *ret = (field){.at = at, .number = (uint32_t)(key >> 3), .wire = key & 7};
     if (vv_rd_ok(r) && (key > UINT32_MAX || ret->number == 0))
         vv_rd_fail(r, "InvalidTag");
     switch (ret->wire) {
@@ -118,24 +120,24 @@ static bool next_field(shower *s, vv_rd *r, field *ret)
         vv_rd_fail(r, "InvalidTag");
     }
     if (!vv_rd_ok(r))
-        fail(s, r, r->why);
+        fail(s, at, r->why);
     return vv_rd_ok(r);
 }
 
-static bool expect_wire(shower *s, const vv_rd *r, const field *f, uint8_t wire)
+static bool expect_wire(shower *s, const field *f, uint8_t wire)
 {
     if (f->wire != wire)
-        fail(s, r, "InvalidTag");
+        fail(s, f->at, "InvalidTag");
     return f->wire == wire;
 }
 
 static vv_str field_text(shower *s, const field *f)
 {
-    vv_str text = {(const char *)f->bytes.at, vv_rd_left(&f->bytes)};
-    if (!expect_wire(s, &f->bytes, f, WIRE_LEN))
+    if (!expect_wire(s, f, WIRE_LEN))
         return (vv_str){NULL, 0};
+    vv_str text = {(const char *)f->bytes.at, vv_rd_left(&f->bytes)};
     if (!vv_utf8_valid(text)) {
-        fail(s, &f->bytes, "InvalidUtf8");
+        fail(s, f->at, "InvalidUtf8");
         return (vv_str){NULL, 0};
     }
     return text;
@@ -157,7 +159,7 @@ static uint64_t find_varint(shower *s, vv_rd r, uint32_t number)
     uint64_t ret = 0;
     field f;
     while (next_field(s, &r, &f))
-        if (f.number == number && expect_wire(s, &r, &f, WIRE_VARINT))
+        if (f.number == number && expect_wire(s, &f, WIRE_VARINT))
             ret = f.scalar;
     return ret;
 }
@@ -179,7 +181,7 @@ static bool find_value(shower *s, vv_rd r, field *ret)
     while (next_field(s, &r, &f)) {
         if (f.number >= VALUE_FIELDS || !members[f.number].known)
             continue;
-        if (!expect_wire(s, &r, &f, members[f.number].wire))
+        if (!expect_wire(s, &f, members[f.number].wire))
             return false;
         *ret = f;
         found = true;
@@ -318,14 +320,14 @@ static void put_bigint(shower *s, const field *f)
     for (size_t i = sign; i < text.n; i++)
         valid = valid && is_hex(text.p[i]);
     if (!valid) {
-        fail(s, &f->bytes, "InvalidHex");
+        fail(s, f->at, "InvalidHex");
         return;
     }
     vv_json_obj(s->j);
     vv_json_key(s->j, "$bigint");
     if (fits(s, text.n)) {
         vv_wr digits = vv_wr_growing(text.n + 2);
-        vv_wr_bytes(&digits, "-0x" + !sign, 2 + sign);
+        vv_wr_bytes(&digits, sign ? "-0x" : "0x", 2 + sign);
         vv_wr_bytes(&digits, text.p + sign, text.n - sign);
         if (!vv_wr_ok(&digits))
             vv_wr_fail(s->j->out, digits.why);
@@ -346,7 +348,7 @@ static vv_str get_entry(shower *s, vv_rd entry, vv_rd *ret_value)
     while (next_field(s, &entry, &f)) {
         if (f.number == ENTRY_KEY)
             key = field_text(s, &f);
-        else if (f.number == ENTRY_VALUE && expect_wire(s, &entry, &f, WIRE_LEN))
+        else if (f.number == ENTRY_VALUE && expect_wire(s, &f, WIRE_LEN))
             *ret_value = f.bytes;
     }
     return key;
@@ -357,7 +359,7 @@ static void put_omitted(shower *s, vv_rd r)
     vv_opt_str reason = {0}, message = {0};
     field f, value;
     while (next_field(s, &r, &f)) {
-        if (f.number != CLASS_ENTRY || !expect_wire(s, &r, &f, WIRE_LEN))
+        if (f.number != CLASS_ENTRY || !expect_wire(s, &f, WIRE_LEN))
             continue;
         vv_rd body;
         vv_str key = get_entry(s, f.bytes, &body);
@@ -462,7 +464,7 @@ static bool next_item(shower *s, frame *top, vv_rd *ret)
 {
     field f;
     while (next_field(s, &top->r, &f)) {
-        if (f.number == top->item && expect_wire(s, &top->r, &f, WIRE_LEN)) {
+        if (f.number == top->item && expect_wire(s, &f, WIRE_LEN)) {
             *ret = f.bytes;
             return true;
         }

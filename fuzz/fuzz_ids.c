@@ -64,7 +64,7 @@ static void fuzz_encodings(vv_str s)
 
 static void fuzz_json(vv_str s)
 {
-    vv_wr w = vv_wr_growing(12 * s.n + 1024);
+    vv_wr w = vv_wr_growing(24 * s.n + 1024);
     vv_json j = vv_json_init(&w);
     vv_json_obj(&j);
     vv_json_key_str(&j, s);

@@ -75,10 +75,13 @@ static vv_code add_row(vv_fold_build *b, const vv_cct_row *row, vv_error *err)
     vv_code rc = vv_build_room(b, (void **)&f->contexts, &b->context_cap, f->context_count, sizeof *f->contexts, err);
     if (rc != VV_OK)
         return rc;
-    bool is_new;
-    uint32_t i = vv_map_put(&f->context_map, &row->key, &is_new);
+    bool is_new = false;
+    uint32_t i = b->next_context;
+    if (i >= f->context_count || memcmp(f->contexts[i].key.b, row->key.b, sizeof row->key.b) != 0)
+        i = vv_map_put(&f->context_map, &row->key, &is_new);
     if (i == VV_MAP_NONE)
         return no_memory(err);
+    b->next_context = i + 1;
     vv_fold_context *c = &f->contexts[i];
     if (is_new) {
         f->context_count++;

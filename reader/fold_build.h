@@ -14,6 +14,8 @@ typedef struct {
 typedef struct {
     vv_fold f; /* first: a vv_fold is one of these */
     size_t max_bytes;
+    /* Rows come sorted by key, so the next one is likely the context after the last: a guess that saves the hash. */
+    uint32_t next_context;
     size_t context_cap, thread_cap, span_cap, error_cap, log_cap, scope_cap, issue_cap, thread_issue_cap;
     vv_load_range range;
     uint64_t first_found, last_found; /* sequences of the first and last group folded, 0 = none */

@@ -51,7 +51,7 @@ typedef struct {
     vv_euid euid;
     bool failed;             /* the index can't be opened: no header, engines, executions */
     vv_error error;          /* why: name is StreamNotFound, Io, MetaDuplicateRootStarted, MetaDuplicateRootEnded or RangeTooLarge */
-    bool alive;
+    bool alive; /* a writer holds it; false without a meta segment */
     bool has_header;
     vv_stream_started header;
     uint64_t meta_decoded;   /* highest decoded meta sequence (dump) */
@@ -88,6 +88,12 @@ VV_MUST_CHECK vv_code vv_stream_orphans(const vv_store *s, const vv_stream *stre
 /* Binary search. NULL where absent. */
 const vv_stream *vv_store_stream(const vv_store *s, const vv_euid *euid);
 const vv_execution *vv_stream_execution(const vv_stream *s, const vv_thread_ref *root);
+
+/*
+ * Is a writer alive now, whatever the stream holds? vv_stream.alive says so of streams with a meta segment only: the probe takes a
+ * shared lock for an instant, which could fail the open of a writer that is just starting. False for archives.
+ */
+bool vv_stream_probe(const vv_store *s, const vv_euid *euid);
 
 /* Wall clock of a tick time; false without a header. Saturating. */
 bool vv_stream_unix_ns(const vv_stream *s, uint64_t ns, uint64_t *ret_unix_ns);

@@ -71,9 +71,10 @@ static vv_code runs_of_bad(const vv_seg_list *l, bool skip_last, vv_range **ret,
     return VV_OK;
 }
 
-/* Held by a live writer? Only an instant of a shared lock, which a writer's open retries over. */
 static bool probe_alive(vv_source *source, const vv_euid *euid)
 {
+    if (!vv_source_is_live(source))
+        return false;
     char path[VV_STREAM_PATH];
     vv_stream_dir(path, euid);
     strcat(path, "/stream.lock");
@@ -84,6 +85,11 @@ static bool probe_alive(vv_source *source, const vv_euid *euid)
     if (rc == VV_OK)
         vv_unlock(f.fd);
     return rc == VV_ERR_BUSY;
+}
+
+bool vv_stream_probe(const vv_store *s, const vv_euid *euid)
+{
+    return probe_alive(s->source, euid);
 }
 
 static bool has_segment(vv_source *source, const vv_euid *euid, vv_plane plane)
@@ -376,7 +382,7 @@ static vv_code list_planes(vv_stream *s, struct vv_stream_core *c, vv_source *so
         return vv_fail_decode(err, "StreamNotFound", 0, "%s is no stream directory", dir);
     if (rc != VV_OK)
         return vv_fail(err, rc, "%s", why.msg);
-    s->alive = vv_source_is_live(source) && has_segment(source, &s->euid, VV_PLANE_META) && probe_alive(source, &s->euid);
+    s->alive = has_segment(source, &s->euid, VV_PLANE_META) && probe_alive(source, &s->euid);
     rc = vv_seg_list_load(&c->meta, source, &s->euid, VV_PLANE_META, former ? &former->core->meta : NULL, err);
     if (rc == VV_OK)
         rc = vv_seg_list_load(&c->data, source, &s->euid, VV_PLANE_DATA, former ? &former->core->data : NULL, err);

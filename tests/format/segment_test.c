@@ -426,7 +426,7 @@ START_TEST(empty_groups_and_segments)
     static const struct {
         uint64_t records, facts;
         const char *name;
-    } rows[] = {{0, 0, "DataEmptyGroup"}, {1, 0, NULL}, {0, 1, NULL}};
+    } rows[] = {{0, 0, "DataEmptyGroup"}, {1, 0, "DataEmptyGroup"}, {0, 1, "DataEmptyGroup"}};
     vv_euid euid = nines();
     vv_error err = {0};
     vv_wr w = vv_wr_growing(4096);

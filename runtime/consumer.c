@@ -1,0 +1,257 @@
+#include "config.h"
+
+#include "runtime/consumer.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+
+#include "runtime/session.h"
+
+enum { SEGMENTS_AT_ONCE = 16, SWEEPS_MAX = 64 };
+
+static const uint64_t tick_ns = 50000000;
+
+void vv_consumer_init(varve_session *s)
+{
+    vv_consumer *c = &s->consumer;
+    pthread_condattr_t attr;
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->flushed, &attr);
+    pthread_condattr_destroy(&attr);
+    c->next_publish_ns = vv_clock_monotonic_ns() + s->publish_interval_ns;
+}
+
+void vv_consumer_done(varve_session *s)
+{
+    pthread_mutex_destroy(&s->consumer.lock);
+    pthread_cond_destroy(&s->consumer.flushed);
+}
+
+static vv_ring *first_ring(varve_session *s)
+{
+    return atomic_load_explicit(&s->rings, memory_order_acquire);
+}
+
+/* One drained ring less whose OS thread is gone. */
+static void pool(vv_ring *r)
+{
+    int orphaned = VV_RING_ORPHANED;
+    if (atomic_load_explicit(&r->state, memory_order_acquire) != VV_RING_ORPHANED)
+        return;
+    /* The thread may have written until it was orphaned, after our last look. */
+    uint64_t retired;
+    if (vv_ring_peek(r, &retired))
+        return;
+    r->decoding = NULL;
+    atomic_compare_exchange_strong(&r->state, &orphaned, VV_RING_POOLED);
+}
+
+typedef struct {
+    bool moved, bounded;
+    vv_ring *blocked;
+} sweep_result;
+
+static sweep_result sweep(varve_session *s, vv_ring *force)
+{
+    sweep_result out = {false, false, NULL};
+    uint64_t barrier = s->consumer.barrier_open ? s->consumer.barrier : 0;
+    for (vv_ring *r = first_ring(s); r; r = r->next) {
+        vv_decoded got = vv_decoder_drain(&s->decoder, r, SEGMENTS_AT_ONCE, r == force, &out.moved);
+        out.bounded = out.bounded || got == VV_DECODED_BOUND;
+        if (got == VV_DECODED_BLOCKED && !out.blocked)
+            out.blocked = r;
+        if (barrier && r->barrier == barrier && (got == VV_DECODED_ALL || r->retired > r->snap))
+            r->barrier = 0;
+        if (got == VV_DECODED_ALL)
+            pool(r);
+    }
+    return out;
+}
+
+/* Sweeps until all rings are empty; true: there is more than it read. */
+static bool drain(varve_session *s)
+{
+    bool stuck = false;
+    vv_ring *force = NULL;
+    for (unsigned i = 0; i < SWEEPS_MAX; i++) {
+        sweep_result got = sweep(s, force);
+        force = NULL;
+        if (got.moved || got.bounded) {
+            stuck = false;
+            if (!got.blocked && !got.bounded)
+                return false;
+            continue;
+        }
+        if (!got.blocked)
+            return false;
+        /* The second sweep in a row without progress: the cause of what blocks is not coming. */
+        if (stuck)
+            force = got.blocked;
+        stuck = !stuck;
+    }
+    return true;
+}
+
+static void open_barrier(varve_session *s)
+{
+    vv_consumer *c = &s->consumer;
+    c->closing = vv_registry_take_ready(&s->registry);
+    if (atomic_exchange(&c->flush_pending, false)) {
+        pthread_mutex_lock(&c->lock);
+        c->barrier_flush = c->flush_asked;
+        pthread_mutex_unlock(&c->lock);
+    }
+    if (!c->closing && !c->barrier_flush)
+        return;
+    c->barrier_open = true;
+    c->barrier++;
+    for (vv_ring *r = first_ring(s); r; r = r->next) {
+        r->barrier = c->barrier;
+        r->snap = atomic_load_explicit(&r->rolled, memory_order_acquire);
+    }
+}
+
+static bool barrier_passed(varve_session *s)
+{
+    for (vv_ring *r = first_ring(s); r; r = r->next)
+        if (r->barrier == s->consumer.barrier)
+            return false;
+    return true;
+}
+
+static void finish_closing(varve_session *s)
+{
+    vv_slot *slot = s->consumer.closing;
+    s->consumer.closing = NULL;
+    while (slot) {
+        vv_slot *next = slot->next_ready;
+        vv_exec *x = slot->exec;
+        if (x) {
+            vv_decoder_finish(&s->decoder, x);
+            vv_writer_hand_off(&s->writer, x);
+        }
+        vv_slot_free(&s->registry, slot);
+        slot = next;
+    }
+}
+
+static void finish_flush(varve_session *s, bool ok)
+{
+    vv_consumer *c = &s->consumer;
+    pthread_mutex_lock(&c->lock);
+    c->flush_done = c->barrier_flush;
+    c->flush_ok = ok;
+    pthread_cond_broadcast(&c->flushed);
+    pthread_mutex_unlock(&c->lock);
+    c->barrier_flush = 0;
+}
+
+static bool publish(varve_session *s)
+{
+    vv_clock_refine(&s->clock, vv_clock_read_pair(), vv_clock_lead(&s->clock));
+    bool ok = vv_writer_cycle(&s->writer);
+    s->consumer.next_publish_ns = vv_clock_monotonic_ns() + s->publish_interval_ns;
+    return ok;
+}
+
+bool vv_consumer_pass(varve_session *s)
+{
+    vv_consumer *c = &s->consumer;
+    if (!c->barrier_open)
+        open_barrier(s);
+    vv_decoder_admit(&s->decoder);
+    bool backlog = drain(s);
+    bool flushing = false;
+    if (c->barrier_open && barrier_passed(s)) {
+        c->barrier_open = false;
+        vv_decoder_admit(&s->decoder);
+        finish_closing(s);
+        flushing = c->barrier_flush != 0;
+    }
+    if (flushing)
+        finish_flush(s, publish(s));
+    else if (vv_writer_is_full(&s->writer) || vv_clock_monotonic_ns() >= c->next_publish_ns) {
+        if (vv_writer_has_work(&s->writer))
+            publish(s);
+        else
+            c->next_publish_ns = vv_clock_monotonic_ns() + s->publish_interval_ns;
+    }
+    return backlog || c->barrier_open;
+}
+
+/* Whether something came that a sleep must not miss. */
+static bool is_called(varve_session *s)
+{
+    return atomic_load(&s->consumer.flush_pending) || atomic_load(&s->consumer.stop) || atomic_load(&s->registry.ready);
+}
+
+static uint64_t sleep_ns(const varve_session *s)
+{
+    return s->publish_interval_ns && s->publish_interval_ns < tick_ns ? s->publish_interval_ns : tick_ns;
+}
+
+static void *run(void *arg)
+{
+    varve_session *s = arg;
+    while (!atomic_load(&s->consumer.stop)) {
+        if (vv_consumer_pass(s))
+            continue;
+        vv_wake_park(&s->wake);
+        if (is_called(s))
+            vv_wake_unpark(&s->wake);
+        else
+            vv_wake_sleep(&s->wake, sleep_ns(s));
+    }
+    return NULL;
+}
+
+bool vv_consumer_start(varve_session *s)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    s->consumer.started = pthread_create(&s->consumer.thread, NULL, run, s) == 0;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (s->consumer.started)
+        pthread_setname_np(s->consumer.thread, "varve-consumer");
+    return s->consumer.started;
+}
+
+static struct timespec timespec_of(uint64_t ns)
+{
+    return (struct timespec){.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
+}
+
+bool vv_consumer_flush(varve_session *s, uint64_t timeout_ms)
+{
+    vv_consumer *c = &s->consumer;
+    if (!c->started)
+        return false;
+    uint64_t now = vv_clock_monotonic_ns();
+    uint64_t until = timeout_ms > (UINT64_MAX / 4 - now) / 1000000 ? UINT64_MAX / 4 : now + timeout_ms * 1000000;
+    struct timespec deadline = timespec_of(until);
+    pthread_mutex_lock(&c->lock);
+    uint64_t ticket = ++c->flush_asked;
+    atomic_store(&c->flush_pending, true);
+    vv_wake_up(&s->wake);
+    int rc = 0;
+    while (c->flush_done < ticket && rc == 0)
+        rc = pthread_cond_timedwait(&c->flushed, &c->lock, &deadline);
+    bool ok = c->flush_done >= ticket && c->flush_ok;
+    pthread_mutex_unlock(&c->lock);
+    return ok;
+}
+
+bool vv_consumer_stop(varve_session *s, uint64_t deadline_ns)
+{
+    vv_consumer *c = &s->consumer;
+    if (!c->started)
+        return true;
+    atomic_store(&c->stop, true);
+    vv_wake_up(&s->wake);
+    struct timespec deadline = timespec_of(deadline_ns);
+    return pthread_clockjoin_np(c->thread, NULL, CLOCK_MONOTONIC, &deadline) == 0;
+}

@@ -1,0 +1,498 @@
+#include "config.h"
+
+#include "runtime/decoder.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "runtime/record.h"
+
+static void admit(vv_decoder *d, vv_slot *slot)
+{
+    vv_exec *x = vv_gov_alloc(d->governor, VV_POOL_GENERAL, VV_OWN_WRITER, sizeof *x);
+    if (!x && d->relieve) {
+        d->relieve(d->ctx, NULL);
+        x = vv_gov_alloc(d->governor, VV_POOL_GENERAL, VV_OWN_WRITER, sizeof *x);
+    }
+    if (!x) {
+        d->admissions_lost++;
+        return;
+    }
+    x->root = vv_thread_ref_make(&d->euid, slot->engine->id, slot->thread);
+    x->engine = slot->engine;
+    x->slot = slot;
+    x->started_ns = vv_clock_ns(d->clock, slot->admitted_ticks);
+    x->runtime_id = slot->runtime_id;
+    x->status = VV_EXEC_ABANDONED;
+    vv_cct_init(&x->cct, slot->engine, d->governor);
+    x->next = d->execs;
+    if (x->next)
+        x->next->prev = x;
+    d->execs = x;
+    slot->exec = x;
+    *d->admitted_end = x;
+    d->admitted_end = &x->next_admitted;
+}
+
+void vv_decoder_admit(vv_decoder *d)
+{
+    for (vv_slot *s = vv_registry_take_admitted(d->registry), *next; s; s = next) {
+        next = s->next_admitted;
+        admit(d, s);
+    }
+}
+
+void vv_decoder_drop(vv_decoder *d, vv_exec *x)
+{
+    while (x->threads)
+        vv_lthread_drop(x->threads, d->governor);
+    vv_cct_done(&x->cct);
+    d->fact_count -= x->facts.count;
+    vv_facts_done(&x->facts, d->governor);
+    vv_gov_free(d->governor, VV_POOL_GENERAL, x->group, x->group_bytes);
+    if (x->prev)
+        x->prev->next = x->next;
+    else
+        d->execs = x->next;
+    if (x->next)
+        x->next->prev = x->prev;
+    if (x->slot)
+        x->slot->exec = NULL;
+    vv_gov_free(d->governor, VV_POOL_GENERAL, x, sizeof *x);
+}
+
+static inline uint64_t to_ns(vv_decoder *d, uint64_t low)
+{
+    uint64_t ticks = vv_unwrap(low, d->later);
+    if (VV_UNLIKELY(ticks < d->line.base_ticks || ticks >= d->line_end))
+        return vv_clock_ns(d->clock, ticks);
+    return vv_clock_on_line(&d->line, ticks);
+}
+
+/* Memory was denied: makes room, unless that was tried a moment ago. */
+static bool make_room(vv_decoder *d, vv_exec *x)
+{
+    uint64_t now = vv_ticks();
+    if (!d->relieve || (d->relieved_ticks && now - d->relieved_ticks < vv_clock_lead(d->clock)))
+        return false;
+    d->relieve(d->ctx, x);
+    d->relieved_ticks = vv_ticks();
+    return true;
+}
+
+static bool add_fact(vv_decoder *d, vv_exec *x, const vv_fact *f)
+{
+    bool ok = vv_facts_add(&x->facts, d->governor, f) ||
+              (make_room(d, x) && vv_facts_add(&x->facts, d->governor, f));
+    if (ok)
+        d->fact_count++;
+    else
+        vv_health_bump(x, VV_H_evidence_queue_full, 1);
+    return ok;
+}
+
+static vv_thread_ref ref_of(const vv_decoder *d, const varve_engine *e, uint64_t number)
+{
+    return vv_thread_ref_make(&d->euid, e->id, number);
+}
+
+static void tell_start(vv_decoder *d, vv_lthread *t, uint64_t ns)
+{
+    vv_fact f = {.tag = VV_FACT_THREAD_START};
+    vv_thread_start *s = &f.thread_start;
+    s->thread = ref_of(d, t->engine, t->number);
+    s->started_ns = ns;
+    s->kind = !t->root;
+    if (t->has_parent) {
+        s->has_parent = true;
+        s->parent = ref_of(d, t->engine, t->parent_number);
+    }
+    if (t->has_spawn_call) {
+        s->has_spawn_call = true;
+        s->spawn_call = vv_call_ref_make(&s->parent, t->spawn_call);
+    }
+    const vv_site *site = vv_engine_site(t->engine, t->spawn_site);
+    if (site) {
+        s->has_spawn_site = true;
+        s->spawn_site = *site;
+        if (site->file > t->engine->used_file)
+            t->engine->used_file = site->file;
+    }
+    s->name = (vv_str){t->name, t->name_len};
+    t->told = add_fact(d, t->exec, &f);
+}
+
+/* A node below parent, a frame's or the spawner's; after a relief the parent's index is read again through parent. */
+static uint32_t intern(vv_decoder *d, vv_lthread *t, const uint32_t *parent, uint32_t function, uint32_t site, unsigned edge)
+{
+    vv_exec *x = t->exec;
+    if (x->cct.count >= d->epoch_nodes && x->cct.count >= x->rollover_at && d->relieve)
+        d->relieve(d->ctx, x);
+    uint32_t node = vv_cct_intern(&x->cct, *parent, function, site, edge);
+    if (node == VV_NODE_NONE && make_room(d, x))
+        node = vv_cct_intern(&x->cct, *parent, function, site, edge);
+    return node == VV_NODE_NONE ? vv_overflow_node(VV_OVERFLOW_MEMORY, edge) : node;
+}
+
+/* The first call of a thread, or the next one after the first returned. */
+static uint32_t entry_node(vv_decoder *d, vv_lthread *t, uint32_t function, uint32_t site)
+{
+    static const uint32_t none = VV_NODE_NONE;
+    if (t->root)
+        return intern(d, t, &none, function, site, VV_EDGE_ROOT);
+    if (vv_is_overflow(t->spawn_node))
+        return vv_overflow_node(VV_OVERFLOW_INVALID_PARENT, VV_EDGE_SPAWN);
+    return intern(d, t, &t->spawn_node, function, t->spawn_site, VV_EDGE_SPAWN);
+}
+
+static VV_COLD void begin_excess(vv_lthread *t, unsigned edge)
+{
+    vv_cct_overflow_start(&t->exec->cct, vv_overflow_node(VV_OVERFLOW_INVALID_PARENT, edge));
+    vv_health_bump(t->exec, VV_H_active_call_capacity_exceeded, 1);
+    t->begins++;
+    t->excess++;
+}
+
+static inline void on_begin(vv_decoder *d, vv_lthread *t, uint64_t ns, uint64_t what)
+{
+    uint32_t function = (uint32_t)what, site = (uint32_t)(what >> 32), node;
+    if (VV_UNLIKELY(t->depth == t->cap) || VV_UNLIKELY(t->excess)) {
+        if (t->excess || (!vv_lthread_grow(t, d->governor) && !(make_room(d, t->exec) && vv_lthread_grow(t, d->governor)))) {
+            begin_excess(t, t->depth ? VV_EDGE_CALL : t->root ? VV_EDGE_ROOT : VV_EDGE_SPAWN);
+            return;
+        }
+    }
+    vv_cct *c = &t->exec->cct;
+    if (VV_LIKELY(t->depth)) {
+        const vv_frame *top = &t->frames[t->depth - 1];
+        if (VV_UNLIKELY(vv_is_overflow(top->node)))
+            node = vv_overflow_node(VV_OVERFLOW_INVALID_PARENT, VV_EDGE_CALL);
+        else if ((node = vv_cct_known_child(c, top->node, function, site)) == VV_NODE_NONE)
+            node = intern(d, t, &top->node, function, site, VV_EDGE_CALL);
+    } else {
+        node = entry_node(d, t, function, site);
+    }
+    if (VV_UNLIKELY(vv_is_overflow(node))) {
+        vv_cct_overflow_start(c, node);
+    } else {
+        c->nodes[node].started++;
+        vv_cct_touch(c, node);
+    }
+    t->frames[t->depth++] = (vv_frame){.start_ns = ns, .call = ++t->begins, .node = node};
+}
+
+static inline void on_end(vv_lthread *t, uint64_t ns, unsigned status, uint64_t await_ns, uint64_t await_count)
+{
+    if (VV_UNLIKELY(t->excess || !t->depth)) {
+        t->excess -= t->excess != 0;
+        vv_health_bump(t->exec, VV_H_unmatched_call_facts, 1);
+        return;
+    }
+    vv_cct *c = &t->exec->cct;
+    const vv_frame *f = &t->frames[--t->depth];
+    uint64_t spent = ns - f->start_ns;
+    if (VV_UNLIKELY(ns < f->start_ns)) {
+        spent = 0;
+        vv_health_bump(t->exec, VV_H_clock_invalid, 1);
+    }
+    if (VV_LIKELY(!vv_is_overflow(f->node) && status == VV_CALL_OK && !await_count)) {
+        vv_node *n = &c->nodes[f->node];
+        n->ok++;
+        vv_add_carry(&n->inclusive_ns, &n->inclusive_high, spent);
+        vv_cct_touch(c, f->node);
+    } else {
+        vv_cct_end_slow(c, f->node, status, spent, await_ns, await_count);
+    }
+    if (VV_LIKELY(t->depth)) {
+        uint32_t parent = f[-1].node;
+        if (VV_LIKELY(!vv_is_overflow(parent))) {
+            vv_add_carry(&c->nodes[parent].direct_ns, &c->nodes[parent].direct_high, spent);
+            vv_cct_touch(c, parent);
+        } else {
+            vv_cct_direct(c, parent, spent);
+        }
+    }
+}
+
+static void on_thread_end(vv_decoder *d, vv_ring *r, uint64_t ns, unsigned status)
+{
+    static const uint8_t call_status[] = {VV_CALL_OK, VV_CALL_CANCELLED, VV_CALL_ERRORED};
+    vv_lthread *t = r->decoding;
+    while (t->depth)
+        on_end(t, ns, call_status[status], 0, 0);
+    if (t->told) {
+        vv_fact f = {.tag = VV_FACT_THREAD_END};
+        f.thread_end = (vv_thread_end){.thread = ref_of(d, t->engine, t->number), .ended_ns = ns, .status = (uint8_t)status};
+        add_fact(d, t->exec, &f);
+    }
+    r->decoding = NULL;
+    r->ignored = t->exec;
+    vv_lthread_drop(t, d->governor);
+}
+
+/* The frame of the spawning call: up callers above the innermost, at most the outermost. */
+static void place_spawn(vv_lthread *child, const vv_lthread *parent, uint64_t up)
+{
+    child->has_parent = true;
+    child->parent_number = parent->number;
+    if (!parent->depth && !parent->excess)
+        return;
+    if (up < parent->excess) {
+        child->spawn_node = vv_overflow_node(VV_OVERFLOW_INVALID_PARENT, VV_EDGE_CALL);
+        return;
+    }
+    up -= parent->excess;
+    const vv_frame *f = &parent->frames[up < parent->depth ? parent->depth - 1 - up : 0];
+    child->has_spawn_call = true;
+    child->spawn_call = f->call;
+    child->spawn_node = f->node;
+}
+
+static void on_spawn(vv_decoder *d, vv_lthread *t, const uint64_t *w)
+{
+    t->spawns++;
+    vv_exec *x = t->exec;
+    uint64_t number = vv_word_payload(w[0]);
+    vv_lthread *child = vv_lthread_new(t->engine, d->governor, x, number);
+    if (!child && make_room(d, x))
+        child = vv_lthread_new(t->engine, d->governor, x, number);
+    if (!child) {
+        vv_health_bump(x, VV_H_active_thread_capacity_exceeded, 1);
+        return;
+    }
+    child->spawn_site = (uint32_t)w[1];
+    place_spawn(child, t, w[1] >> 32);
+    uint16_t n = (uint16_t)w[2];
+    child->name = n ? vv_gov_alloc(d->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, n) : NULL;
+    if (child->name) {
+        memcpy(child->name, w + VV_WORDS_SPAWN, n);
+        vv_utf8_mend(child->name, n);
+        child->name_len = n;
+    }
+}
+
+/* False: the spawn was not seen yet. */
+static bool on_thread_start(vv_decoder *d, vv_ring *r, const uint64_t *w, bool force)
+{
+    vv_slot *slot = &d->registry->slots[(uint32_t)w[2]];
+    varve_engine *e = r->engine;
+    vv_lthread *t = vv_lthread_find(e, w[1]);
+    bool root = w[2] & VV_REC_ROOT_BIT;
+    if (root && !slot->exec)
+        vv_decoder_admit(d);
+    if (root && !t && slot->exec) {
+        t = vv_lthread_new(e, d->governor, slot->exec, w[1]);
+        if (!t && make_room(d, slot->exec))
+            t = vv_lthread_new(e, d->governor, slot->exec, w[1]);
+        if (t)
+            t->root = true;
+        else
+            vv_health_bump(slot->exec, VV_H_active_thread_capacity_exceeded, 1);
+    }
+    if (!t && !root && !force && slot->exec)
+        return false;
+    r->decoding = t;
+    r->ignored = slot->exec;
+    if (!t) {
+        if (slot->exec)
+            vv_health_bump(slot->exec, VV_H_unmatched_thread_facts, 1);
+        return true;
+    }
+    t->started = true;
+    tell_start(d, t, to_ns(d, vv_word_payload(w[0])));
+    return true;
+}
+
+/* Frames deeper than depth never ended as far as we know. */
+static void cut_to(vv_lthread *t, uint64_t depth)
+{
+    uint64_t open = t->depth + t->excess;
+    if (open <= depth)
+        return;
+    vv_health_bump(t->exec, VV_H_unmatched_call_facts, open - depth);
+    if (depth >= t->depth) {
+        t->excess = depth - t->depth;
+    } else {
+        t->excess = 0;
+        t->depth = depth;
+    }
+}
+
+/* False: the thread's earlier records were not all seen yet. */
+static bool on_bind(vv_decoder *d, vv_ring *r, const uint64_t *w, bool force)
+{
+    vv_slot *slot = &d->registry->slots[w[3] >> 32];
+    vv_lthread *t = vv_lthread_find(r->engine, vv_word_payload(w[0]));
+    bool there = t && t->begins == w[1] && t->depth + t->excess == w[2] && (uint32_t)t->spawns == (uint32_t)w[3];
+    if (!there && !force && slot->exec)
+        return false;
+    r->decoding = t;
+    r->ignored = slot->exec;
+    if (t && !there) {
+        cut_to(t, w[2]);
+        t->excess = w[2] - t->depth;
+        t->begins = w[1];
+        t->spawns = (uint32_t)w[3];
+    }
+    return true;
+}
+
+/* A record of a thread that has no state here. */
+static void on_stray(vv_decoder *d, vv_ring *r, unsigned tag)
+{
+    vv_exec *x = r->ignored;
+    bool call = tag < VV_REC_SWITCH;
+    if (x)
+        vv_health_bump(x, call ? VV_H_unmatched_call_facts : VV_H_unmatched_thread_facts, 1);
+    else
+        d->stray_records++;
+}
+
+static const uint8_t words_of[VV_REC_TAGS] = {
+    [VV_REC_BEGIN] = VV_WORDS_BEGIN,
+    [VV_REC_END] = VV_WORDS_END,
+    [VV_REC_END + 1] = VV_WORDS_END,
+    [VV_REC_END + 2] = VV_WORDS_END,
+    [VV_REC_END + 3] = VV_WORDS_END,
+    [VV_REC_AWAITED_END] = VV_WORDS_AWAITED_END,
+    [VV_REC_AWAITED_END + 1] = VV_WORDS_AWAITED_END,
+    [VV_REC_AWAITED_END + 2] = VV_WORDS_AWAITED_END,
+    [VV_REC_AWAITED_END + 3] = VV_WORDS_AWAITED_END,
+    [VV_REC_SWITCH] = VV_WORDS_SWITCH,
+    [VV_REC_BIND] = VV_WORDS_BIND,
+    [VV_REC_RESYNC] = VV_WORDS_RESYNC,
+    [VV_REC_SPAWN] = VV_WORDS_SPAWN,
+    [VV_REC_THREAD_START] = VV_WORDS_THREAD_START,
+    [VV_REC_THREAD_END] = VV_WORDS_THREAD_END,
+    [VV_REC_THREAD_END + 1] = VV_WORDS_THREAD_END,
+    [VV_REC_THREAD_END + 2] = VV_WORDS_THREAD_END,
+};
+
+static uint64_t record_words(const uint64_t *w)
+{
+    unsigned tag = vv_word_tag(w[0]);
+    return words_of[tag] + (tag == VV_REC_SPAWN ? (w[2] + 7) / 8 : 0);
+}
+
+/* All but the two hot records. False: blocked. */
+static bool on_record(vv_decoder *d, vv_ring *r, const uint64_t *w, bool force)
+{
+    unsigned tag = vv_word_tag(w[0]);
+    if (tag == VV_REC_THREAD_START)
+        return on_thread_start(d, r, w, force);
+    if (tag == VV_REC_BIND)
+        return on_bind(d, r, w, force);
+    if (tag == VV_REC_SWITCH || tag == VV_REC_RESYNC) {
+        r->decoding = vv_lthread_find(r->engine, vv_word_payload(w[0]));
+        r->ignored = r->decoding ? r->decoding->exec : NULL;
+        if (tag == VV_REC_RESYNC && r->decoding)
+            cut_to(r->decoding, w[1]);
+        return true;
+    }
+    vv_lthread *t = r->decoding;
+    if (!t)
+        on_stray(d, r, tag);
+    else if (tag == VV_REC_SPAWN)
+        on_spawn(d, t, w);
+    else if (tag >= VV_REC_THREAD_END)
+        on_thread_end(d, r, to_ns(d, vv_word_payload(w[0])), tag - VV_REC_THREAD_END);
+    else if (tag >= VV_REC_AWAITED_END)
+        on_end(t, to_ns(d, vv_word_payload(w[0])), tag - VV_REC_AWAITED_END, w[1], w[2]);
+    else if (tag >= VV_REC_END)
+        on_end(t, to_ns(d, vv_word_payload(w[0])), tag - VV_REC_END, 0, 0);
+    return true;
+}
+
+vv_decoded vv_decoder_drain(vv_decoder *d, vv_ring *r, unsigned max_segments, bool force, bool *ret_moved)
+{
+    unsigned left = 0;
+    /* Ticks read from now on are less than 2^40 later: hours. */
+    d->later = vv_ticks() + (1ULL << 40);
+    d->line = vv_clock_line_at(d->clock, d->later, &d->line_end);
+    for (;;) {
+        uint64_t retired;
+        const uint64_t *w = vv_ring_peek(r, &retired);
+        left += (unsigned)retired;
+        if (!w)
+            return VV_DECODED_ALL;
+        if (left >= max_segments)
+            return VV_DECODED_BOUND;
+        const uint64_t *end = r->tail->words + VV_SEGMENT_WORDS;
+        for (uint64_t word; w < end && (word = __atomic_load_n(w, __ATOMIC_ACQUIRE));) {
+            vv_lthread *t = r->decoding;
+            unsigned tag = vv_word_tag(word);
+            if (VV_LIKELY(tag == VV_REC_BEGIN && t)) {
+                on_begin(d, t, to_ns(d, vv_word_payload(word)), w[1]);
+                w += VV_WORDS_BEGIN;
+            } else if (VV_LIKELY(tag == VV_REC_END && t)) {
+                on_end(t, to_ns(d, vv_word_payload(word)), VV_CALL_OK, 0, 0);
+                w += VV_WORDS_END;
+            } else {
+                if (!on_record(d, r, w, force)) {
+                    r->from = (uint64_t *)(uintptr_t)w;
+                    return VV_DECODED_BLOCKED;
+                }
+                w += record_words(w);
+                force = false;
+            }
+            *ret_moved = true;
+        }
+        r->from = (uint64_t *)(uintptr_t)w;
+    }
+}
+
+void vv_decoder_finish(vv_decoder *d, vv_exec *x)
+{
+    while (x->threads) {
+        vv_lthread *t = x->threads;
+        vv_health_bump(x, VV_H_unmatched_call_facts, t->depth + t->excess);
+        vv_health_bump(x, VV_H_unmatched_thread_facts, 1);
+        vv_lthread_drop(t, d->governor);
+    }
+    vv_slot *s = x->slot;
+    x->health.v[VV_H_structural_transport_exceeded] = atomic_load_explicit(&s->lost, memory_order_relaxed);
+    x->ended_ns = vv_clock_ns(d->clock, atomic_load_explicit(&s->closing_ticks, memory_order_relaxed));
+    x->status = atomic_load_explicit(&s->status, memory_order_relaxed);
+}
+
+static uint32_t *put_kept(uint32_t *at, uint32_t node)
+{
+    if (node < VV_NODE_OVERFLOW)
+        *at++ = node;
+    return at;
+}
+
+static uint32_t moved_to(const uint32_t *map, uint32_t node)
+{
+    return node < VV_NODE_OVERFLOW ? map[node] : node;
+}
+
+bool vv_decoder_rollover(vv_decoder *d, vv_exec *x)
+{
+    uint64_t open = 0;
+    for (vv_lthread *t = x->threads; t; t = t->next)
+        open += t->depth + 1;
+    size_t keep_bytes = (open + 1) * sizeof(uint32_t), map_bytes = (x->cct.count + 1ULL) * sizeof(uint32_t);
+    uint32_t *keep = vv_gov_alloc(d->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, keep_bytes);
+    uint32_t *map = vv_gov_alloc(d->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, map_bytes);
+    bool ok = keep && map;
+    if (ok) {
+        uint32_t *at = keep;
+        for (vv_lthread *t = x->threads; t; t = t->next) {
+            for (uint64_t i = 0; i < t->depth; i++)
+                at = put_kept(at, t->frames[i].node);
+            at = put_kept(at, t->spawn_node);
+        }
+        vv_cct_rollover(&x->cct, keep, (size_t)(at - keep), map);
+        for (vv_lthread *t = x->threads; t; t = t->next) {
+            for (uint64_t i = 0; i < t->depth; i++)
+                t->frames[i].node = moved_to(map, t->frames[i].node);
+            t->spawn_node = moved_to(map, t->spawn_node);
+        }
+        x->rollover_at = x->cct.count + d->epoch_nodes / 2;
+    }
+    vv_gov_free(d->governor, VV_POOL_GENERAL, keep, keep_bytes);
+    vv_gov_free(d->governor, VV_POOL_GENERAL, map, map_bytes);
+    return ok;
+}

@@ -1,0 +1,49 @@
+/*
+ * The decoder: turns the records of the rings into counts, facts and ends.
+ *
+ * Rings are read in any order. A record that rests on one of another ring (a thread's start on its spawn, a thread's next leg on
+ * its earlier one) blocks its ring until the other was read; as the producer saw the cause first, so does a reader that sees the
+ * effect. Two sweeps without any progress prove that the cause was lost, and the reader goes on without it (force).
+ *
+ * Owned by the consumer thread. Nothing recurses.
+ */
+#pragma once
+
+#include "runtime/clock.h"
+#include "runtime/exec.h"
+#include "runtime/ring.h"
+
+typedef enum { VV_DECODED_ALL, VV_DECODED_BLOCKED, VV_DECODED_BOUND } vv_decoded;
+
+typedef struct {
+    vv_governor *governor;
+    vv_clock *clock;
+    vv_registry *registry;
+    vv_euid euid;
+    uint32_t epoch_nodes; /* nodes of an execution that call for a rollover */
+    /* Makes room: publishes what is sealed and rolls the execution over. Nodes and their indexes change. */
+    void (*relieve)(void *ctx, vv_exec *x);
+    void *ctx;
+    vv_exec *execs;          /* all, oldest last */
+    vv_exec *admitted, **admitted_end; /* by next_admitted: RootStarted is to be written */
+    uint64_t admissions_lost; /* roots without memory */
+    uint64_t stray_records;  /* of threads that nobody knows */
+    uint64_t fact_count;     /* queued, all executions */
+    uint64_t relieved_ticks; /* when memory was last denied and made room for */
+    vv_clock_line line;      /* of the clock, for this drain */
+    uint64_t line_end, later;
+} vv_decoder;
+
+/* Executions for all slots that were admitted since; they are queued in admitted. Without memory slot->exec stays NULL. */
+void vv_decoder_admit(vv_decoder *d);
+/* Forgets an execution for good. */
+void vv_decoder_drop(vv_decoder *d, vv_exec *x);
+
+/* Reads a ring until it is empty, blocked, or max_segments were left behind. *ret_moved: something was read. */
+vv_decoded vv_decoder_drain(vv_decoder *d, vv_ring *r, unsigned max_segments, bool force, bool *ret_moved);
+
+/* What is left of the threads of an execution that has none: counted as unmatched. Producer counters are taken over. */
+void vv_decoder_finish(vv_decoder *d, vv_exec *x);
+
+/* Rolls an execution over after a seal; false where memory for the maps is denied. */
+bool vv_decoder_rollover(vv_decoder *d, vv_exec *x);

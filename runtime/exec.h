@@ -1,0 +1,89 @@
+/*
+ * What the consumer knows of an execution and of its logical threads. Owned by the consumer thread.
+ *
+ * An exec lives from admission until its RootEnded was written or lost; its slot is free again long before that.
+ */
+#pragma once
+
+#include "format/segment.h"
+#include "runtime/cct.h"
+#include "runtime/execution.h"
+
+/* An open call. */
+typedef struct {
+    uint64_t start_ns, call;
+    uint32_t node;
+    uint32_t pad;
+} vv_frame;
+
+typedef struct vv_exec vv_exec;
+typedef struct vv_lthread vv_lthread;
+
+struct vv_lthread {
+    vv_frame *frames; /* frames[0] is the entry call */
+    uint64_t depth, cap;
+    uint64_t begins, spawns;
+    uint64_t excess; /* open calls beyond what memory allowed; the innermost ones */
+    vv_exec *exec;
+    varve_engine *engine;
+    uint64_t number;
+    bool root, started, told; /* told: its ThreadStart was queued */
+    /* the spawn */
+    bool has_parent, has_spawn_call;
+    uint64_t parent_number, spawn_call;
+    uint32_t spawn_node; /* a node, an overflow bucket, or VV_NODE_NONE */
+    uint32_t spawn_site;
+    uint16_t name_len;
+    char *name;
+    vv_lthread *prev, *next; /* of the execution */
+};
+
+/* Facts in their encoded form, in order. */
+typedef struct {
+    uint8_t *bytes;
+    size_t len, cap;
+    uint64_t count;
+} vv_facts;
+
+struct vv_exec {
+    vv_thread_ref root;
+    varve_engine *engine;
+    vv_slot *slot; /* NULL from hand-off on */
+    uint64_t started_ns, ended_ns;
+    vv_runtime_id runtime_id;
+    uint8_t status;
+    bool start_lost; /* the batch with its RootStarted */
+    uint64_t first, last, segments; /* data sequences that hold its groups */
+    vv_health health;
+    vv_cct cct;
+    vv_facts facts;
+    vv_lthread *threads;
+    bool in_flight;  /* a group of it waits for an indeterminate publication */
+    uint64_t rollover_at; /* nodes: a floor of the next rollover, as what is open can't be dropped */
+    /* a group that was encoded at hand-off */
+    uint8_t *group;
+    size_t group_bytes, group_cct, group_evidence; /* allocated; of the two sections, one after the other */
+    uint64_t group_rows, group_facts;
+    uint8_t group_health;
+    vv_exec *prev, *next; /* of the decoder's list */
+    vv_exec *next_admitted, *next_ended; /* of the writer's meta queues */
+};
+
+static inline void vv_health_bump(vv_exec *x, unsigned field, uint64_t n)
+{
+    x->health.v[field] = vv_sat64(x->health.v[field], n);
+}
+
+/* Threads of an engine by number. */
+vv_lthread *vv_lthread_find(const varve_engine *e, uint64_t number);
+/* A new one in the map and in the execution's list; NULL: no memory. */
+vv_lthread *vv_lthread_new(varve_engine *e, vv_governor *g, vv_exec *x, uint64_t number);
+/* Out of both, and freed. */
+void vv_lthread_drop(vv_lthread *t, vv_governor *g);
+/* Room for one frame more; false: no memory. */
+bool vv_lthread_grow(vv_lthread *t, vv_governor *g);
+void vv_lthread_map_done(varve_engine *e, vv_governor *g);
+
+/* Queues a fact; false where memory is denied. */
+bool vv_facts_add(vv_facts *q, vv_governor *g, const vv_fact *f);
+void vv_facts_done(vv_facts *q, vv_governor *g);

@@ -1,0 +1,62 @@
+#include "config.h"
+
+#include "runtime/governor.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { ALIGNMENT = 64 };
+
+void vv_governor_init(vv_governor *g, const uint64_t limits[VV_POOLS])
+{
+    memset(g, 0, sizeof *g);
+    for (unsigned i = 0; i < VV_POOLS; i++)
+        g->pools[i].limit = limits[i];
+}
+
+bool vv_reserve(vv_governor *g, vv_pool pool, vv_owner owner, uint64_t n)
+{
+    uint64_t used = atomic_load_explicit(&g->pools[pool].used, memory_order_relaxed);
+    do {
+        if (n > g->pools[pool].limit - used) {
+            atomic_fetch_add_explicit(&g->denials[owner], 1, memory_order_relaxed);
+            return false;
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&g->pools[pool].used, &used, used + n, memory_order_acq_rel,
+                                                    memory_order_relaxed));
+    return true;
+}
+
+void vv_release(vv_governor *g, vv_pool pool, uint64_t n)
+{
+    atomic_fetch_sub_explicit(&g->pools[pool].used, n, memory_order_acq_rel);
+}
+
+void *vv_gov_alloc(vv_governor *g, vv_pool pool, vv_owner owner, size_t n)
+{
+    return vv_gov_grow(g, pool, owner, NULL, 0, n);
+}
+
+void vv_gov_free(vv_governor *g, vv_pool pool, void *p, size_t n)
+{
+    if (!p)
+        return;
+    free(p);
+    vv_release(g, pool, n);
+}
+
+void *vv_gov_grow(vv_governor *g, vv_pool pool, vv_owner owner, void *p, size_t old, size_t n)
+{
+    if (n > SIZE_MAX - ALIGNMENT || !vv_reserve(g, pool, owner, n))
+        return NULL;
+    uint8_t *q = aligned_alloc(ALIGNMENT, (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+    if (!q) {
+        vv_release(g, pool, n);
+        return NULL;
+    }
+    if (old)
+        memcpy(q, p, old);
+    memset(q + old, 0, n - old);
+    vv_gov_free(g, pool, p, old);
+    return q;
+}

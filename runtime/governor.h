@@ -1,0 +1,49 @@
+/*
+ * The memory governor: every byte that grows with the host's load is reserved here before it is allocated.
+ *
+ * Three pools that never borrow from each other: Control (executions and their ends), Manual (calls selected by hand), General (all
+ * else). A reservation is all or nothing and never waits. Owners are for diagnosis only.
+ *
+ * Any thread. The governor lives as long as the session.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+
+typedef enum { VV_POOL_CONTROL, VV_POOL_MANUAL, VV_POOL_GENERAL, VV_POOLS } vv_pool;
+typedef enum {
+    VV_OWN_TRANSPORT,
+    VV_OWN_POPULATION,
+    VV_OWN_CALLS,
+    VV_OWN_JOINS,
+    VV_OWN_EVIDENCE,
+    VV_OWN_VALUES,
+    VV_OWN_WRITER,
+    VV_OWNERS,
+} vv_owner;
+
+typedef struct {
+    struct {
+        _Atomic uint64_t used;
+        uint64_t limit;
+    } pools[VV_POOLS];
+    _Atomic uint64_t denials[VV_OWNERS];
+} vv_governor;
+
+void vv_governor_init(vv_governor *g, const uint64_t limits[VV_POOLS]);
+
+/* Charges n bytes; false (and one denial of the owner) where the pool can't hold them. */
+VV_MUST_CHECK bool vv_reserve(vv_governor *g, vv_pool pool, vv_owner owner, uint64_t n);
+void vv_release(vv_governor *g, vv_pool pool, uint64_t n);
+
+/* Reserve and allocate in one step; NULL where either fails. Memory is zeroed and aligned for a cache line. */
+VV_MUST_CHECK void *vv_gov_alloc(vv_governor *g, vv_pool pool, vv_owner owner, size_t n);
+/* p may be NULL. n is the size it was allocated with. */
+void vv_gov_free(vv_governor *g, vv_pool pool, void *p, size_t n);
+/* A larger block with the first old bytes of p (which is freed) and zeroes after; NULL leaves p as it was. */
+VV_MUST_CHECK void *vv_gov_grow(vv_governor *g, vv_pool pool, vv_owner owner, void *p, size_t old, size_t n);

@@ -1,0 +1,456 @@
+/*
+ * The call path: what the host calls for each call, thread and execution.
+ *
+ * A push that is refused loses its record, counted, and keeps both sides in step: a refused begin drops its whole subtree (skip
+ * counts its open calls), a refused end is told later by a resync record. Whatever is not the plain case makes the ring's
+ * current thread differ from this one, so the plain case has one test for all of them.
+ */
+#include "config.h"
+
+#include "runtime/varve.h"
+
+#include <string.h>
+
+#include "base/text.h"
+#include "runtime/record.h"
+#include "runtime/session.h"
+
+typedef struct {
+    uint64_t depth, ns, count;
+} await_entry;
+
+struct varve_thread {
+    vv_ring *ring;
+    uint64_t number;
+    uint64_t depth;       /* open calls that were recorded */
+    uint64_t await_depth; /* of the innermost entry below, 0 = none */
+    uint64_t begins;
+    uint64_t skip;      /* open calls that were not recorded, the innermost ones */
+    uint64_t lost_ends; /* ends that the consumer has not heard of */
+    uint64_t spawns;
+    varve_engine *engine;
+    vv_slot *slot;
+    await_entry *awaits;
+    size_t await_count, await_cap;
+    uint64_t await_from;
+    bool awaiting, started, muted, moved;
+};
+
+uint64_t varve_ticks(void)
+{
+    return vv_ticks();
+}
+
+static varve_session *session_of(const varve_thread *t)
+{
+    return t->engine->session;
+}
+
+static void count_loss(varve_thread *t, uint64_t n)
+{
+    atomic_fetch_add_explicit(&t->slot->lost, n, memory_order_relaxed);
+}
+
+/* The words that must go before a record of t: who it is, and what was lost. */
+static uint64_t prefix_words(const varve_thread *t, const vv_ring *r)
+{
+    uint64_t n = t->moved ? VV_WORDS_BIND : 0;
+    if (t->lost_ends)
+        return n + VV_WORDS_RESYNC;
+    return n ? n : r->current == t->number ? 0 : VV_WORDS_SWITCH;
+}
+
+static void push_prefix(varve_thread *t, vv_ring *r)
+{
+    if (t->moved) {
+        r->at[1] = t->begins;
+        r->at[2] = t->depth + t->lost_ends;
+        r->at[3] = (uint64_t)t->slot->index << 32 | (uint32_t)t->spawns;
+        vv_ring_commit(r, vv_word0(VV_REC_BIND, t->number), VV_WORDS_BIND);
+        t->moved = false;
+        r->current = t->number;
+    }
+    if (t->lost_ends) {
+        r->at[1] = t->depth;
+        vv_ring_commit(r, vv_word0(VV_REC_RESYNC, t->number), VV_WORDS_RESYNC);
+        t->lost_ends = 0;
+        r->current = t->number;
+    }
+    if (r->current != t->number) {
+        vv_ring_commit(r, vv_word0(VV_REC_SWITCH, t->number), VV_WORDS_SWITCH);
+        r->current = t->number;
+    }
+}
+
+/* The ring, with room for n words of t behind whatever must go first (which is written), or NULL: refused. */
+static vv_ring *make_room(varve_thread *t, uint64_t n)
+{
+    if (t->ring == &vv_no_ring) {
+        vv_ring *r = vv_session_ring(session_of(t), t->engine);
+        if (!r)
+            return NULL;
+        t->ring = r;
+    }
+    vv_ring *r = t->ring;
+    if (!vv_session_active(session_of(t)) || !vv_ring_room(r, prefix_words(t, r) + n))
+        return NULL;
+    push_prefix(t, r);
+    return r;
+}
+
+/* The next call on t's ring takes the slow path. */
+static void leave_plain(varve_thread *t)
+{
+    if (t->ring->current == t->number)
+        t->ring->current = 0;
+}
+
+static void put_begin(varve_thread *t, vv_ring *r, uint32_t function, uint32_t site, uint64_t ticks)
+{
+    r->at[1] = (uint64_t)site << 32 | function;
+    vv_ring_commit(r, vv_word0(VV_REC_BEGIN, ticks), VV_WORDS_BEGIN);
+    t->depth++;
+    t->begins++;
+}
+
+static VV_COLD void begin_slow(varve_thread *t, uint32_t function, uint32_t site, uint64_t ticks)
+{
+    if (!t->started)
+        return;
+    vv_ring *r = t->skip ? NULL : make_room(t, VV_WORDS_BEGIN);
+    if (r) {
+        put_begin(t, r, function, site, ticks);
+        return;
+    }
+    t->skip++;
+    count_loss(t, 1);
+    leave_plain(t);
+}
+
+static inline void begin(varve_thread *t, uint32_t function, uint32_t site, uint64_t ticks)
+{
+    vv_ring *r = t->ring;
+    if (VV_UNLIKELY(r->current != t->number) || VV_UNLIKELY(r->end - r->at < VV_WORDS_BEGIN))
+        begin_slow(t, function, site, ticks);
+    else
+        put_begin(t, r, function, site, ticks);
+}
+
+void varve_call_begin(varve_thread *thread, uint32_t function, uint32_t site)
+{
+    if (VV_LIKELY(thread))
+        begin(thread, function, site, vv_ticks());
+}
+
+void varve_call_begin_at(varve_thread *thread, uint32_t function, uint32_t site, uint64_t ticks)
+{
+    if (VV_LIKELY(thread))
+        begin(thread, function, site, ticks);
+}
+
+static VV_COLD void end_slow(varve_thread *t, unsigned status, uint64_t ticks)
+{
+    if (t->skip) {
+        t->skip -= !(t->muted && t->skip == 1);
+        return;
+    }
+    if (!t->depth)
+        return;
+    await_entry *a = t->await_depth == t->depth ? &t->awaits[t->await_count - 1] : NULL;
+    uint64_t words = a ? VV_WORDS_AWAITED_END : VV_WORDS_END;
+    vv_ring *r = make_room(t, words);
+    t->depth--;
+    if (r && a) {
+        r->at[1] = a->ns;
+        r->at[2] = a->count;
+        vv_ring_commit(r, vv_word0(VV_REC_AWAITED_END + status, ticks), words);
+    } else if (r) {
+        vv_ring_commit(r, vv_word0(VV_REC_END + status, ticks), words);
+    } else {
+        t->lost_ends++;
+        count_loss(t, 1);
+        leave_plain(t);
+    }
+    if (a) {
+        t->await_count--;
+        t->await_depth = t->await_count ? t->awaits[t->await_count - 1].depth : 0;
+    }
+}
+
+static inline void end(varve_thread *t, unsigned status, uint64_t ticks)
+{
+    vv_ring *r = t->ring;
+    /* At depth 0 the last test holds too. */
+    if (VV_UNLIKELY(r->current != t->number) || VV_UNLIKELY(r->end == r->at) || VV_UNLIKELY(t->depth == t->await_depth)) {
+        end_slow(t, status & 3, ticks);
+        return;
+    }
+    vv_ring_commit(r, vv_word0(VV_REC_END + (status & 3), ticks), VV_WORDS_END);
+    t->depth--;
+}
+
+void varve_call_end(varve_thread *thread, varve_call_status status)
+{
+    if (VV_LIKELY(thread))
+        end(thread, status, vv_ticks());
+}
+
+void varve_call_end_at(varve_thread *thread, varve_call_status status, uint64_t ticks)
+{
+    if (VV_LIKELY(thread))
+        end(thread, status, ticks);
+}
+
+void varve_await_begin(varve_thread *thread, uint64_t ticks)
+{
+    if (!thread || thread->awaiting)
+        return;
+    thread->awaiting = true;
+    thread->await_from = ticks;
+}
+
+/* The entry of the innermost open call; NULL: no memory. */
+static await_entry *await_entry_of(varve_thread *t)
+{
+    if (t->await_depth == t->depth)
+        return &t->awaits[t->await_count - 1];
+    if (t->await_count == t->await_cap) {
+        size_t cap = t->await_cap ? t->await_cap * 2 : 8;
+        await_entry *p = vv_gov_grow(&session_of(t)->governor, VV_POOL_GENERAL, VV_OWN_CALLS, t->awaits,
+                                     t->await_cap * sizeof *p, cap * sizeof *p);
+        if (!p)
+            return NULL;
+        t->awaits = p;
+        t->await_cap = cap;
+    }
+    await_entry *a = &t->awaits[t->await_count++];
+    *a = (await_entry){.depth = t->depth};
+    t->await_depth = t->depth;
+    return a;
+}
+
+void varve_await_end(varve_thread *thread, uint64_t ticks)
+{
+    varve_thread *t = thread;
+    if (!t || !t->awaiting)
+        return;
+    t->awaiting = false;
+    varve_session *s = session_of(t);
+    if (t->skip || !t->depth || !vv_session_active(s))
+        return;
+    uint64_t from = vv_clock_ns(&s->clock, t->await_from), to = vv_clock_ns(&s->clock, ticks);
+    await_entry *a = to < from ? NULL : await_entry_of(t);
+    if (!a) {
+        atomic_fetch_add_explicit(&t->slot->lost_awaits, 1, memory_order_relaxed);
+        return;
+    }
+    a->ns = vv_sat64(a->ns, to - from);
+    a->count = vv_sat64(a->count, 1);
+}
+
+static varve_thread *thread_new(varve_engine *e, vv_slot *slot)
+{
+    varve_thread *t = vv_gov_alloc(&e->session->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, sizeof *t);
+    if (!t)
+        return NULL;
+    t->engine = e;
+    t->slot = slot;
+    t->ring = &vv_no_ring;
+    t->number = atomic_fetch_add_explicit(&e->next_thread, 1, memory_order_relaxed);
+    return t;
+}
+
+static void thread_free(varve_thread *t)
+{
+    vv_governor *g = &session_of(t)->governor;
+    vv_gov_free(g, VV_POOL_GENERAL, t->awaits, t->await_cap * sizeof *t->awaits);
+    vv_gov_free(g, VV_POOL_GENERAL, t, sizeof *t);
+}
+
+/* A root is named by its slot's address and, in the 16 bits that user addresses leave, its generation: it is never followed before the
+ * generation was found to be current, so a second end after the execution is over ends nothing. */
+enum { HANDLE_SHIFT = 48 };
+_Static_assert(sizeof(uintptr_t) == 8, "root handles keep a generation in the address");
+
+static varve_root *root_handle(const vv_slot *slot)
+{
+    uint64_t generation = atomic_load_explicit(&slot->generation, memory_order_relaxed);
+    return (varve_root *)((uintptr_t)slot | (uintptr_t)(generation << HANDLE_SHIFT));
+}
+
+static vv_slot *root_slot(varve_root *root, uint16_t *ret_generation)
+{
+    *ret_generation = (uint16_t)((uintptr_t)root >> HANDLE_SHIFT);
+    return (vv_slot *)((uintptr_t)root & (((uintptr_t)1 << HANDLE_SHIFT) - 1));
+}
+
+/* 16 bytes nobody else has, without a system call: a counter under the session's random seed. */
+static void new_runtime_id(varve_session *s, uint8_t out[16])
+{
+    uint64_t n = atomic_fetch_add_explicit(&s->runtime_ids, 1, memory_order_relaxed);
+    for (unsigned i = 0; i < 2; i++) {
+        uint64_t v = s->runtime_seed[i] + n * 0x9e3779b97f4a7c15ULL;
+        v = (v ^ v >> 30) * 0xbf58476d1ce4e5b9ULL;
+        v = (v ^ v >> 27) * 0x94d049bb133111ebULL;
+        vv_put64(out + 8 * i, v ^ v >> 31);
+    }
+    out[6] = (uint8_t)((out[6] & 0x0f) | 0x40);
+    out[8] = (uint8_t)((out[8] & 0x3f) | 0x80);
+}
+
+varve_root *varve_root_begin(varve_engine *engine, const uint8_t *runtime_id, varve_thread **ret_thread)
+{
+    *ret_thread = NULL;
+    if (!engine || !vv_session_active(engine->session))
+        return NULL;
+    varve_session *s = engine->session;
+    uint64_t ticks = vv_ticks();
+    vv_slot *slot = vv_store_takes_roots(s->store) ? vv_slot_reserve(&s->registry) : NULL;
+    varve_thread *t = slot ? thread_new(engine, slot) : NULL;
+    vv_ring *r = NULL;
+    if (t) {
+        vv_ring *mine = vv_session_ring(s, engine);
+        if (mine && vv_ring_room(mine, VV_WORDS_THREAD_START))
+            r = mine;
+    }
+    if (!r) {
+        if (t)
+            thread_free(t);
+        if (slot)
+            vv_slot_free(&s->registry, slot);
+        atomic_fetch_add_explicit(&s->roots_refused, 1, memory_order_relaxed);
+        return NULL;
+    }
+    slot->engine = engine;
+    slot->thread = t->number;
+    slot->admitted_ticks = ticks;
+    if (runtime_id)
+        memcpy(slot->runtime_id.b, runtime_id, sizeof slot->runtime_id.b);
+    else
+        new_runtime_id(s, slot->runtime_id.b);
+    vv_slot_admit(&s->registry, slot);
+    t->ring = r;
+    t->started = true;
+    r->at[1] = t->number;
+    r->at[2] = VV_REC_ROOT_BIT | slot->index;
+    vv_ring_commit(r, vv_word0(VV_REC_THREAD_START, ticks), VV_WORDS_THREAD_START);
+    r->current = t->number;
+    atomic_fetch_add_explicit(&s->roots_begun, 1, memory_order_relaxed);
+    *ret_thread = t;
+    return root_handle(slot);
+}
+
+void varve_root_end(varve_root *root, varve_root_status status)
+{
+    if (!root)
+        return;
+    uint16_t generation;
+    vv_slot *slot = root_slot(root, &generation);
+    varve_session *s = slot->engine->session;
+    uint32_t current = atomic_load_explicit(&slot->generation, memory_order_acquire);
+    if ((uint16_t)current != generation || !vv_session_active(s))
+        return;
+    if (vv_slot_return(&s->registry, slot, current, (uint8_t)status, vv_ticks()))
+        vv_wake_up(&s->wake);
+}
+
+varve_thread *varve_thread_spawn(varve_thread *parent, unsigned up, uint32_t site, const char *name, size_t n)
+{
+    varve_thread *p = parent;
+    if (!p || !p->started || !vv_session_active(session_of(p)))
+        return NULL;
+    n = name ? vv_utf8_cut((vv_str){name, n}, VV_NAME_MAX) : 0;
+    varve_thread *t = p->skip ? NULL : thread_new(p->engine, p->slot);
+    vv_ring *r = t ? make_room(p, VV_WORDS_SPAWN + (n + 7) / 8) : NULL;
+    if (!r || !vv_slot_acquire(p->slot)) {
+        count_loss(p, 1);
+        if (t)
+            thread_free(t);
+        return NULL;
+    }
+    r->at[1] = (uint64_t)up << 32 | site;
+    r->at[2] = n;
+    r->at[3] = 0;
+    if (n)
+        memcpy(r->at + VV_WORDS_SPAWN, name, n);
+    vv_ring_commit(r, vv_word0(VV_REC_SPAWN, t->number), VV_WORDS_SPAWN + (n + 7) / 8);
+    p->spawns++;
+    return t;
+}
+
+void varve_thread_start(varve_thread *thread, uint64_t ticks)
+{
+    varve_thread *t = thread;
+    if (!t || t->started)
+        return;
+    varve_thread_bind(t);
+    t->started = true;
+    t->moved = false; /* the start says all that a bind would */
+    vv_ring *r = t->ring;
+    bool ok = vv_session_active(session_of(t)) && vv_ring_room(r, VV_WORDS_THREAD_START);
+    if (!ok) {
+        /* Without its start none of its calls has a place: they are counted, and dropped. */
+        t->muted = true;
+        t->skip = 1;
+        count_loss(t, 1);
+        return;
+    }
+    r->at[1] = t->number;
+    r->at[2] = t->slot->index;
+    vv_ring_commit(r, vv_word0(VV_REC_THREAD_START, ticks), VV_WORDS_THREAD_START);
+    r->current = t->number;
+}
+
+void varve_thread_end(varve_thread *thread, varve_thread_status status)
+{
+    varve_thread_end_at(thread, status, vv_ticks());
+}
+
+void varve_thread_end_at(varve_thread *thread, varve_thread_status status, uint64_t ticks)
+{
+    static const uint8_t call_status[] = {VARVE_CALL_OK, VARVE_CALL_CANCELLED, VARVE_CALL_ERRORED};
+    varve_thread *t = thread;
+    if (!t)
+        return;
+    varve_session *s = session_of(t);
+    if (!vv_session_active(s))
+        return;
+    unsigned code = (unsigned)status < VV_ARRAY_LEN(call_status) ? (unsigned)status : VARVE_THREAD_ERRORED;
+    if (!t->muted) {
+        varve_await_end(t, ticks);
+        t->skip = 0;
+        t->moved = t->moved || !t->started; /* the spawn is on the parent's ring */
+        /* The consumer ends what is open, but only the ends from here know what their calls awaited. */
+        while (t->await_count)
+            end_slow(t, call_status[code], ticks);
+        vv_ring *r = make_room(t, VV_WORDS_THREAD_END);
+        if (r)
+            vv_ring_commit(r, vv_word0(VV_REC_THREAD_END + code, ticks), VV_WORDS_THREAD_END);
+        else
+            count_loss(t, 1);
+    }
+    vv_slot *slot = t->slot;
+    leave_plain(t);
+    thread_free(t);
+    if (vv_slot_release(&s->registry, slot, ticks))
+        vv_wake_up(&s->wake);
+}
+
+void varve_thread_bind(varve_thread *thread)
+{
+    varve_thread *t = thread;
+    if (!t || !vv_session_active(session_of(t)))
+        return;
+    vv_ring *r = vv_session_ring(session_of(t), t->engine);
+    r = r ? r : &vv_no_ring;
+    if (r == t->ring)
+        return;
+    t->moved = true;
+    t->ring = r;
+    leave_plain(t); /* it may have been here before */
+}
+
+uint64_t varve_thread_depth(const varve_thread *thread)
+{
+    return thread ? thread->depth + thread->skip - thread->muted : 0;
+}

@@ -1,0 +1,84 @@
+/*
+ * Rings: one for each (engine, OS thread), a chain of 256 KiB segments with one producer, the OS thread, and one consumer.
+ *
+ * A push takes room (vv_ring_room), writes the record's words from the last to the first, and moves `at`. There is no commit index: see
+ * record.h. A full segment rolls: a spare one or a new one is linked, and a parked consumer is woken. Where memory has no room
+ * for one the push is refused, and nothing was written.
+ *
+ * Life: active until its OS thread ends, then orphaned; the consumer pools it once it is drained, and the next OS thread that needs one
+ * claims it. A ring is freed when both its session and its OS thread have let go of it.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/attr.h"
+#include "runtime/governor.h"
+#include "runtime/sizing.h"
+#include "runtime/wake.h"
+
+typedef struct vv_segment vv_segment;
+struct vv_segment {
+    _Atomic(vv_segment *) next;
+    uint64_t pad[7];
+    uint64_t words[];
+};
+enum { VV_SEGMENT_WORDS = (VV_SEGMENT_BYTES - sizeof(vv_segment)) / 8 };
+
+typedef enum { VV_RING_ACTIVE, VV_RING_ORPHANED, VV_RING_POOLED, VV_RING_DETACHED } vv_ring_state;
+
+struct varve_engine;
+struct vv_lthread;
+
+typedef struct vv_ring vv_ring;
+struct vv_ring {
+    /* the producer's */
+    uint64_t *at, *end;
+    uint64_t current; /* number of the thread the last record belongs to, 0 = none */
+    vv_segment *head;
+    struct varve_engine *engine;
+    _Alignas(64) _Atomic uint64_t rolled; /* segments linked so far */
+    _Atomic(vv_segment *) first;          /* the first segment, for the consumer's start */
+    _Atomic(vv_segment *) spares[VV_RING_SPARES];
+    _Atomic int state; /* vv_ring_state */
+    _Atomic int refs;
+    vv_governor *governor;
+    vv_wake *wake;
+    _Atomic(vv_ring *) next; /* of the session's list, oldest first */
+    /* the consumer's */
+    _Alignas(64) vv_segment *tail;
+    uint64_t *from;
+    uint64_t retired;      /* segments left behind */
+    struct vv_lthread *decoding;
+    void *ignored;         /* the execution whose records are dropped while decoding is NULL */
+    uint64_t barrier, snap; /* see decoder.h */
+    bool blocked;
+};
+
+/* The ring that takes nothing: what a thread has before it is bound. */
+extern vv_ring vv_no_ring;
+
+/* A new active ring; its first segment comes with the first push. NULL: no memory. Two references: the session's and the caller's. */
+vv_ring *vv_ring_new(vv_governor *g, vv_wake *wake, struct varve_engine *engine);
+void vv_ring_unref(vv_ring *r);
+/* The session lets go: segments are freed, and the ring refuses from now on. No producer may be inside. */
+void vv_ring_detach(vv_ring *r);
+
+/* Producer: room for n words (at most VV_SEGMENT_WORDS) at r->at, rolling where needed. False: refused. */
+bool vv_ring_roll(vv_ring *r, uint64_t n);
+static inline bool vv_ring_room(vv_ring *r, uint64_t n)
+{
+    return VV_LIKELY((uint64_t)(r->end - r->at) >= n) || vv_ring_roll(r, n);
+}
+
+/* Producer: the words of a record. The first is stored last. */
+static inline void vv_ring_commit(vv_ring *r, uint64_t word0, uint64_t n)
+{
+    __atomic_store_n(r->at, word0, __ATOMIC_RELEASE);
+    r->at += n;
+}
+
+/* Consumer: the next record's words, or NULL where the ring is empty. Retires segments on the way; *ret_retired counts them. */
+const uint64_t *vv_ring_peek(vv_ring *r, uint64_t *ret_retired);

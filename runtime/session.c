@@ -1,0 +1,504 @@
+#include "config.h"
+
+#include "runtime/session.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/store_path.h"
+#include "base/text.h"
+
+static const uint64_t default_memory = 256ULL << 20, default_project = 10ULL << 30, default_free = 1ULL << 30;
+static const uint64_t flush_limit_ms = 5000, stop_limit_ms = 1000, calibration_ns = 2000000;
+
+/* Sessions that own nothing: what a host gets where there is nothing to own. */
+static varve_session off_configured = {.state = VARVE_OFF_CONFIGURED, .reason = "off by configuration (BAML_PROFILE)"};
+static varve_session off_memory = {.state = VARVE_OFF_MEMORY, .reason = "memory_bytes is below the minimum of 8921088"};
+static varve_session off_no_memory = {.state = VARVE_OFF_MEMORY, .reason = "no memory"};
+
+static pthread_mutex_t sessions_lock = PTHREAD_MUTEX_INITIALIZER;
+static varve_session *sessions;
+
+static void fork_prepare(void)
+{
+    pthread_mutex_lock(&sessions_lock);
+}
+
+static void fork_parent(void)
+{
+    pthread_mutex_unlock(&sessions_lock);
+}
+
+/* The child has this thread only. Its rings take nothing from now on, and its descriptors hold no lock of the parent's. */
+static void fork_child(void)
+{
+    for (varve_session *s = sessions; s; s = s->next_session) {
+        atomic_store(&s->state, VARVE_OFF_FORKED);
+        for (vv_ring *r = atomic_load(&s->rings); r; r = r->next) {
+            r->end = r->at;
+            r->current = 0;
+            atomic_store(&r->state, VV_RING_DETACHED);
+        }
+        vv_store_forked(s->store);
+    }
+    sessions = NULL;
+    pthread_mutex_init(&sessions_lock, NULL);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+static void list_session(varve_session *s)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&sessions_lock);
+    s->next_session = sessions;
+    sessions = s;
+    pthread_mutex_unlock(&sessions_lock);
+}
+
+static void unlist_session(varve_session *s)
+{
+    pthread_mutex_lock(&sessions_lock);
+    for (varve_session **at = &sessions; *at; at = &(*at)->next_session)
+        if (*at == s) {
+            *at = s->next_session;
+            break;
+        }
+    pthread_mutex_unlock(&sessions_lock);
+}
+
+static bool enabled(void)
+{
+    const char *v = getenv("BAML_PROFILE");
+    if (!v)
+        return true;
+    while (*v == ' ' || (*v >= '\t' && *v <= '\r'))
+        v++;
+    size_t n = strlen(v);
+    while (n && (v[n - 1] == ' ' || (v[n - 1] >= '\t' && v[n - 1] <= '\r')))
+        n--;
+    return (n == 1 && *v == '1') || (n == 4 && strncasecmp(v, "true", 4) == 0);
+}
+
+/* Milliseconds; what does not parse is the default. */
+static uint64_t publish_interval_ms(const varve_options *o)
+{
+    const char *v = getenv("BAML_PROFILE_PUBLISH_INTERVAL_MS");
+    if (!v)
+        return o->publish_interval_ms ? *o->publish_interval_ms : 1000;
+    uint64_t ms = 0;
+    for (const char *p = v; *p; p++)
+        if (*p < '0' || *p > '9' || __builtin_mul_overflow(ms, 10, &ms) ||
+            __builtin_add_overflow(ms, (uint64_t)(*p - '0'), &ms))
+            return 1000;
+    return *v ? ms : 1000;
+}
+
+/* An absolute path without a trailing slash, for whatever the working directory becomes later. */
+static char *store_root(const varve_options *o, vv_error *err)
+{
+    char path[PATH_MAX];
+    vv_store_origin origin;
+    const char *env = getenv("BAML_PROFILE_DIR");
+    if ((!env || !*env) && o->store_root && *o->store_root)
+        snprintf(path, sizeof path, "%s", o->store_root);
+    else if (vv_store_path(path, sizeof path, &origin, err) != VV_OK)
+        return NULL;
+    for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
+        path[n - 1] = 0;
+    char *absolute = NULL;
+    if (path[0] == '/') {
+        absolute = strdup(path);
+    } else {
+        char cwd[PATH_MAX];
+        const char *rest = strncmp(path, "./", 2) == 0 ? path + 2 : path;
+        if (!getcwd(cwd, sizeof cwd) || asprintf(&absolute, "%s/%s", strcmp(cwd, "/") == 0 ? "" : cwd, rest) < 0)
+            absolute = NULL;
+    }
+    if (!absolute)
+        vv_fail(err, VV_ERR_NOMEM, "the working directory has no name");
+    return absolute;
+}
+
+static varve_session *off_store(varve_session *s, const vv_error *err)
+{
+    if (!s)
+        return &off_no_memory;
+    snprintf(s->reason, sizeof s->reason, "the store could not be opened: %s", err->msg);
+    atomic_store(&s->state, VARVE_OFF_STORE);
+    return s;
+}
+
+/* All memory that stays for the session's life. */
+static bool reserve_fixed(varve_session *s)
+{
+    const vv_sizing *z = &s->sizing;
+    const uint64_t limits[VV_POOLS] = {z->control, z->manual, z->general};
+    vv_governor_init(&s->governor, limits);
+    s->fixed_control = z->slots * VV_SLOT_CHARGE;
+    return vv_reserve(&s->governor, VV_POOL_CONTROL, VV_OWN_POPULATION, s->fixed_control) &&
+           vv_reserve(&s->governor, VV_POOL_GENERAL, VV_OWN_WRITER, (2 * z->slots + 64) * VV_META_CHARGE) &&
+           vv_registry_init(&s->registry, (uint32_t)z->slots);
+}
+
+static void decoder_init(varve_session *s);
+
+/* The store, and around it the clock's first measurement. */
+static bool open_store(varve_session *s, const varve_options *o, const vv_session_test *test, vv_error *err)
+{
+    vv_store_options so = {.root = s->root,
+                           .max_project_bytes = o->max_project_bytes ? o->max_project_bytes : default_project,
+                           .minimum_free_bytes = o->minimum_free_bytes ? o->minimum_free_bytes : default_free,
+                           .hooks = test ? test->hooks : (vv_store_hooks){.ctx = NULL}};
+    if (test && test->euid)
+        memcpy(so.euid.b, test->euid, sizeof so.euid.b);
+    else
+        vv_uuid7_new(so.euid.b);
+    s->decoder.euid = so.euid;
+    vv_clock_select();
+    uint64_t unix_ns = vv_clock_unix_ns();
+    vv_clock_pair first = vv_clock_read_pair();
+    if (vv_store_open(&s->store, &so, err) != VV_OK)
+        return false;
+    vv_clock_pair second = vv_clock_read_pair();
+    uint64_t spent = second.raw_ns - first.raw_ns;
+    if (vv_clock_hardware && spent < calibration_ns) {
+        nanosleep(&(struct timespec){.tv_nsec = (long)(calibration_ns - spent)}, NULL);
+        second = vv_clock_read_pair();
+    }
+    vv_clock_init(&s->clock, first, second, unix_ns);
+    return true;
+}
+
+static void free_session(varve_session *s)
+{
+    vv_store_close(s->store);
+    vv_registry_done(&s->registry);
+    free(s->root);
+    free(s);
+}
+
+varve_session *vv_session_open(const varve_options *options, const vv_session_test *test)
+{
+    varve_options o = {.struct_size = sizeof o};
+    if (options && options->struct_size)
+        memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
+    if (!enabled())
+        return &off_configured;
+    vv_sizing sizing;
+    if (!vv_sizing_derive(o.memory_bytes ? o.memory_bytes : default_memory, &sizing))
+        return &off_memory;
+    varve_session *s = aligned_alloc(64, (sizeof *s + 63) / 64 * 64);
+    if (!s)
+        return &off_no_memory;
+    memset(s, 0, sizeof *s);
+    s->sizing = sizing;
+    vv_error err = {.code = VV_OK};
+    if (!reserve_fixed(s)) {
+        free_session(s);
+        return &off_no_memory;
+    }
+    snprintf(s->version, sizeof s->version, "%s", o.host_version && *o.host_version ? o.host_version : "varve " PACKAGE_VERSION);
+    vv_utf8_mend(s->version, strlen(s->version));
+    s->root = store_root(&o, &err);
+    if (!s->root || !open_store(s, &o, test, &err))
+        return off_store(s, &err);
+    uint64_t ms = publish_interval_ms(&o);
+    s->publish_interval_ns = ms > UINT64_MAX / 4000000 ? UINT64_MAX / 4 : ms * 1000000;
+    pthread_mutex_init(&s->lock, NULL);
+    vv_wake_init(&s->wake);
+    uint8_t seed[16];
+    vv_uuid4_new(seed);
+    memcpy(s->runtime_seed, seed, sizeof seed);
+    decoder_init(s);
+    bool ok = vv_writer_init(&s->writer, s->store, &s->decoder, &s->engines, s->version, (size_t)sizing.segment_target);
+    vv_consumer_init(s);
+    if (!ok || (!(test && test->no_consumer) && !vv_consumer_start(s))) {
+        vv_fail(&err, VV_ERR_NOMEM, ok ? "no thread for the consumer" : "no memory for the writer");
+        if (ok)
+            vv_writer_done(&s->writer);
+        vv_store_close(s->store);
+        s->store = NULL;
+        return off_store(s, &err);
+    }
+    list_session(s);
+    return s;
+}
+
+varve_session *varve_session_open(const varve_options *options)
+{
+    return vv_session_open(options, NULL);
+}
+
+/* Memory was denied, or a tree is due for its rollover: publish, then drop what no open call needs. */
+static void relieve(void *ctx, vv_exec *x)
+{
+    varve_session *s = ctx;
+    vv_writer_cycle(&s->writer);
+    s->consumer.next_publish_ns = vv_clock_monotonic_ns() + s->publish_interval_ns;
+    if (x && !x->in_flight && x->cct.count)
+        vv_decoder_rollover(&s->decoder, x);
+}
+
+static void decoder_init(varve_session *s)
+{
+    vv_decoder *d = &s->decoder;
+    d->governor = &s->governor;
+    d->clock = &s->clock;
+    d->registry = &s->registry;
+    d->epoch_nodes = (uint32_t)(s->sizing.epoch_target / VV_ITEM_CHARGE);
+    d->relieve = relieve;
+    d->ctx = s;
+    d->admitted_end = &d->admitted;
+}
+
+void varve_session_status(const varve_session *session, varve_status *ret_status)
+{
+    const varve_session *s = session ? session : &off_no_memory;
+    *ret_status = (varve_status){.state = (varve_state)atomic_load(&s->state), .store_root = s->root ? s->root : "",
+                                 .reason = s->reason};
+    if (ret_status->state == VARVE_OFF_FORKED)
+        ret_status->reason = "this process is a fork of the one that opened the session";
+    if (ret_status->state != VARVE_ACTIVE)
+        return;
+    static const char *const gates[] = {
+        [VV_GATE_OPEN] = "",
+        [VV_GATE_DISK] = "the disk limit was met: nothing more is recorded",
+        [VV_GATE_UNAVAILABLE] = "the store failed: nothing more is recorded",
+        [VV_GATE_PERMISSION] = "the store may not be written: nothing more is recorded",
+        [VV_GATE_CONFLICT] = "the store holds a foreign file: nothing more is recorded",
+    };
+    memcpy(ret_status->stream_id, s->decoder.euid.b, sizeof ret_status->stream_id);
+    ret_status->roots_begun = atomic_load(&s->roots_begun);
+    ret_status->roots_refused = atomic_load(&s->roots_refused);
+    ret_status->batches_lost = atomic_load(&s->writer.batches_lost);
+    ret_status->root_ends_lost = atomic_load(&s->writer.root_ends_lost);
+    ret_status->reason = gates[vv_store_gate(s->store)];
+    if (!*ret_status->reason && (ret_status->batches_lost || ret_status->root_ends_lost))
+        ret_status->reason = "some of the recording could not be written";
+}
+
+bool varve_flush(varve_session *session, uint64_t timeout_ms)
+{
+    return session && vv_session_active(session) && vv_consumer_flush(session, timeout_ms);
+}
+
+static void print_status(const varve_session *s)
+{
+    const char *v = getenv("VARVE_STATUS");
+    if (!v || strcmp(v, "1") != 0)
+        return;
+    varve_status st;
+    varve_session_status(s, &st);
+    char line[PATH_MAX + 512], hex[33];
+    vv_hex(hex, st.stream_id, sizeof st.stream_id);
+    int n = st.state == VARVE_ACTIVE
+                ? snprintf(line, sizeof line, "varve: recorded %llu executions to %s, stream %s%s%s\n",
+                           (unsigned long long)st.roots_begun, st.store_root, hex, *st.reason ? ": " : "", st.reason)
+                : snprintf(line, sizeof line, "varve: off: %s\n", st.reason);
+    size_t len = n < 0 ? 0 : (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
+    ssize_t written = write(STDERR_FILENO, line, len);
+    (void)written;
+}
+
+static void free_active(varve_session *s)
+{
+    vv_governor *g = &s->governor;
+    while (s->decoder.execs)
+        vv_decoder_drop(&s->decoder, s->decoder.execs);
+    for (vv_ring *r = atomic_load(&s->rings), *next; r; r = next) {
+        next = r->next;
+        vv_ring_detach(r);
+    }
+    for (varve_engine *e = atomic_load(&s->engines), *next; e; e = next) {
+        next = atomic_load(&e->next);
+        vv_lthread_map_done(e, g);
+        vv_engine_free(e, g);
+    }
+    vv_writer_done(&s->writer);
+    vv_consumer_done(s);
+    vv_wake_done(&s->wake);
+    pthread_mutex_destroy(&s->lock);
+    free_session(s);
+}
+
+void varve_session_close(varve_session *session)
+{
+    varve_session *s = session;
+    if (!s || atomic_load(&s->state) == VARVE_OFF_FORKED)
+        return;
+    if (!vv_session_active(s)) {
+        print_status(s);
+        if (atomic_load(&s->state) == VARVE_OFF_STORE)
+            free_session(s);
+        return;
+    }
+    uint64_t deadline = vv_clock_monotonic_ns() + (flush_limit_ms + stop_limit_ms) * 1000000;
+    vv_consumer_flush(s, flush_limit_ms);
+    bool stopped = vv_consumer_stop(s, deadline);
+    print_status(s);
+    unlist_session(s);
+    /* A consumer that hangs in the file system keeps what it uses. */
+    if (stopped)
+        free_active(s);
+}
+
+varve_engine *varve_engine_open(varve_session *session, const varve_engine_info *info)
+{
+    varve_session *s = session;
+    if (!s || !vv_session_active(s))
+        return NULL;
+    pthread_mutex_lock(&s->lock);
+    varve_engine *e = vv_engine_new(s, &s->governor, s->engine_count + 1, info);
+    if (e) {
+        s->engine_count++;
+        if (s->last_engine)
+            atomic_store_explicit(&s->last_engine->next, e, memory_order_release);
+        else
+            atomic_store_explicit(&s->engines, e, memory_order_release);
+        s->last_engine = e;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return e;
+}
+
+void varve_engine_close(varve_engine *engine)
+{
+    /* What it named stays for the executions that outlive it; the session frees it. */
+    if (engine && vv_session_active(engine->session))
+        vv_wake_up(&engine->session->wake);
+}
+
+uint32_t varve_function_add(varve_engine *engine, const varve_function_info *info)
+{
+    bool on = engine && info && info->fqn && vv_session_active(engine->session);
+    return on ? vv_engine_add_function(engine, info) : 0;
+}
+
+uint32_t varve_file_add(varve_engine *engine, const char *path)
+{
+    return engine && path && vv_session_active(engine->session) ? vv_engine_add_file(engine, path) : 0;
+}
+
+uint32_t varve_site_add(varve_engine *engine, uint32_t file, uint32_t start, uint32_t end, uint32_t line)
+{
+    vv_site site = {.file = file, .start = start, .end = end, .line = line};
+    return engine && vv_session_active(engine->session) ? vv_engine_add_site(engine, &site) : 0;
+}
+
+/* The rings of an OS thread, by engine. Few. */
+typedef struct {
+    uint64_t serial;
+    vv_ring *ring;
+} held_ring;
+
+typedef struct {
+    held_ring *held;
+    size_t count, cap;
+} held_rings;
+
+static __thread held_rings mine;
+static pthread_key_t exit_key;
+static bool exit_key_made;
+
+/* At the end of an OS thread. */
+static void let_go(void *arg)
+{
+    (void)arg;
+    for (size_t i = 0; i < mine.count; i++) {
+        int active = VV_RING_ACTIVE;
+        atomic_compare_exchange_strong(&mine.held[i].ring->state, &active, VV_RING_ORPHANED);
+        vv_ring_unref(mine.held[i].ring);
+    }
+    free(mine.held);
+    mine = (held_rings){NULL, 0, 0};
+}
+
+static void make_exit_key(void)
+{
+    exit_key_made = pthread_key_create(&exit_key, let_go) == 0;
+}
+
+/* Rings whose session is closed go. */
+static void prune(void)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < mine.count; i++)
+        if (atomic_load(&mine.held[i].ring->state) == VV_RING_DETACHED)
+            vv_ring_unref(mine.held[i].ring);
+        else
+            mine.held[kept++] = mine.held[i];
+    mine.count = kept;
+}
+
+static bool hold_room(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_exit_key);
+    prune();
+    if (mine.count < mine.cap)
+        return true;
+    size_t cap = mine.cap ? mine.cap * 2 : 4;
+    held_ring *p = realloc(mine.held, cap * sizeof *p);
+    if (!p)
+        return false;
+    mine.held = p;
+    mine.cap = cap;
+    return exit_key_made && pthread_setspecific(exit_key, &mine) == 0;
+}
+
+static vv_ring *claim_pooled(varve_session *s, varve_engine *e)
+{
+    for (vv_ring *r = atomic_load_explicit(&s->rings, memory_order_acquire); r; r = r->next) {
+        int pooled = VV_RING_POOLED;
+        if (atomic_load_explicit(&r->state, memory_order_relaxed) != VV_RING_POOLED ||
+            !atomic_compare_exchange_strong(&r->state, &pooled, VV_RING_ACTIVE))
+            continue;
+        atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
+        r->engine = e;
+        r->current = 0;
+        return r;
+    }
+    return NULL;
+}
+
+/* Rings are listed oldest first, which keeps a parent's before those of the workers it spawns. */
+static void list_ring(varve_session *s, vv_ring *r)
+{
+    vv_ring *last = atomic_load_explicit(&s->rings, memory_order_relaxed);
+    while (last && last->next)
+        last = last->next;
+    if (last)
+        atomic_store_explicit(&last->next, r, memory_order_release);
+    else
+        atomic_store_explicit(&s->rings, r, memory_order_release);
+}
+
+vv_ring *vv_session_ring(varve_session *s, varve_engine *e)
+{
+    for (size_t i = 0; i < mine.count; i++)
+        if (mine.held[i].serial == e->serial)
+            return mine.held[i].ring;
+    if (!vv_session_active(s) || !hold_room())
+        return NULL;
+    pthread_mutex_lock(&s->lock);
+    vv_ring *r = claim_pooled(s, e);
+    if (!r) {
+        r = vv_ring_new(&s->governor, &s->wake, e);
+        if (r)
+            list_ring(s, r);
+    }
+    pthread_mutex_unlock(&s->lock);
+    if (r)
+        mine.held[mine.count++] = (held_ring){e->serial, r};
+    return r;
+}

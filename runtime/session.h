@@ -1,0 +1,64 @@
+/*
+ * The session: everything of one store that is open for writing. See varve.h for its rules.
+ *
+ * Sessions are listed in the process, so that a fork can switch them off in the child.
+ */
+#pragma once
+
+#include <pthread.h>
+
+#include "runtime/clock.h"
+#include "runtime/consumer.h"
+#include "runtime/decoder.h"
+#include "runtime/engine.h"
+#include "runtime/execution.h"
+#include "runtime/governor.h"
+#include "runtime/ring.h"
+#include "runtime/sizing.h"
+#include "runtime/store.h"
+#include "runtime/varve.h"
+#include "runtime/wake.h"
+#include "runtime/writer.h"
+
+struct varve_session {
+    _Atomic int state; /* varve_state */
+    char *root;        /* absolute */
+    char reason[384];  /* of a session that is off; set before it is handed out */
+    char version[256];
+    vv_governor governor;
+    vv_sizing sizing;
+    vv_clock clock;
+    vv_wake wake;
+    vv_registry registry;
+    vv_store *store;
+    uint64_t fixed_control; /* charged for the registry */
+    pthread_mutex_t lock;   /* of the lists of engines and rings */
+    _Atomic(varve_engine *) engines;
+    varve_engine *last_engine;
+    uint64_t engine_count;
+    _Atomic(vv_ring *) rings;
+    _Atomic uint64_t roots_begun, roots_refused, runtime_ids;
+    uint64_t runtime_seed[2];
+    vv_decoder decoder;
+    vv_writer writer;
+    vv_consumer consumer;
+    uint64_t publish_interval_ns;
+    varve_session *next_session;
+};
+
+/* What only tests choose. */
+typedef struct {
+    vv_store_hooks hooks;
+    bool no_consumer;  /* nobody drains: the test calls vv_consumer_pass itself */
+    const uint8_t *euid; /* 16 bytes: reopen this stream */
+} vv_session_test;
+
+varve_session *vv_session_open(const varve_options *options, const vv_session_test *test);
+
+/* The calling OS thread's ring for an engine, made where there is none; NULL: no memory. */
+vv_ring *vv_session_ring(varve_session *s, varve_engine *e);
+
+static inline bool vv_session_active(const varve_session *s)
+{
+    return atomic_load_explicit(&s->state, memory_order_relaxed) == VARVE_ACTIVE;
+}

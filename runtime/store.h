@@ -1,0 +1,97 @@
+/*
+ * The writer's side of a store: opening, locks, the ledger of bytes, and the publication of one file.
+ *
+ * A publication is the store format's section 13.2 step by step: file, fsync, rename, fsync of the directory, ledger, fsync of the root. Up
+ * to the rename a failure loses the batch and nothing else. After it the file may be there for good, so the
+ * failure is indeterminate: publish.lock stays held and everything else is blocked until vv_store_resolve succeeds.
+ *
+ * Owned by one thread at a time, but for vv_store_gate and vv_store_open_for_roots, which any thread may call.
+ */
+#pragma once
+
+#include <stdatomic.h>
+#include <sys/types.h>
+
+#include "format/cas.h"
+#include "format/segment.h"
+
+/* The named steps of a publication, in their order. The hook is called before each. */
+typedef enum {
+    VV_STEP_LOCK,
+    VV_STEP_LEDGER_READ,
+    VV_STEP_DIRECTORY,
+    VV_STEP_CREATE,
+    VV_STEP_WRITE,
+    VV_STEP_FSYNC_FILE,
+    VV_STEP_RENAME,
+    VV_STEP_FSYNC_DIRECTORY,
+    VV_STEP_LEDGER_WRITE,
+    VV_STEP_LEDGER_FSYNC,
+    VV_STEP_LEDGER_RENAME,
+    VV_STEP_FSYNC_ROOT,
+    VV_STEP_UNLOCK,
+    VV_STEPS,
+} vv_step;
+const char *vv_step_name(vv_step s);
+
+/* How the store meets the system; a test puts faults in. The members may be NULL. */
+typedef struct {
+    int (*step)(void *ctx, vv_step step);                          /* 0, or the errno the step fails with */
+    ssize_t (*write)(void *ctx, int fd, const void *p, size_t n);  /* as write(2) */
+    uint64_t (*free_bytes)(void *ctx);
+    void *ctx;
+} vv_store_hooks;
+
+/* Why a batch was lost, or a store takes none. */
+typedef enum {
+    VV_GATE_OPEN,
+    VV_GATE_DISK,        /* the project's limit, the minimum of free space, ENOSPC */
+    VV_GATE_UNAVAILABLE,
+    VV_GATE_PERMISSION,
+    VV_GATE_CONFLICT,    /* a file of that name is there already */
+} vv_gate;
+const char *vv_gate_name(vv_gate g);
+
+typedef enum { VV_COMMITTED, VV_REUSED, VV_LOST, VV_BLOCKED, VV_INDETERMINATE } vv_outcome;
+
+typedef struct {
+    vv_outcome outcome;
+    vv_gate reason;    /* of VV_LOST */
+    uint64_t sequence; /* of a segment, where committed or indeterminate */
+} vv_published;
+
+typedef struct {
+    const char *root; /* absolute */
+    vv_euid euid;
+    uint64_t max_project_bytes, minimum_free_bytes;
+    vv_store_hooks hooks;
+} vv_store_options;
+
+typedef struct vv_store vv_store;
+
+/* Opens (creating what is missing) a stream for writing. Waits at most 2 s for locks. BUSY: the stream is in use. */
+VV_MUST_CHECK vv_code vv_store_open(vv_store **ret, const vv_store_options *options, vv_error *err);
+/* Releases all locks. NULL is fine. */
+void vv_store_close(vv_store *s);
+/* In a forked child: closes the descriptors only, so that the parent's locks end with the parent. */
+void vv_store_forked(vv_store *s);
+
+/* The latch: once not open it stays so until the store is closed. Any thread. */
+vv_gate vv_store_gate(const vv_store *s);
+/* Whether new executions make sense: the gate is open and nothing is indeterminate. Two loads; any thread. */
+bool vv_store_takes_roots(const vv_store *s);
+
+uint64_t vv_store_high(const vv_store *s, vv_plane p);
+
+/*
+ * The sequence a segment must carry, and its publication: whole encoded files. terminal lets a meta batch with RootEnded records try through
+ * the latch. Outcomes: COMMITTED, LOST, BLOCKED, INDETERMINATE.
+ */
+uint64_t vv_store_next(const vv_store *s, vv_plane p);
+vv_published vv_store_publish(vv_store *s, vv_plane p, const uint8_t *file, size_t n, bool terminal);
+/* A CAS object. Also REUSED; a different file of its name is LOST with VV_GATE_CONFLICT. */
+vv_published vv_store_publish_object(vv_store *s, const vv_cid *cid, const uint8_t *file, size_t n);
+
+/* True where no publication is indeterminate (any more). *ret_plane (VV_PLANE_DATA or _META, -1 for an object) and *ret_sequence say
+ * what was committed by this call; *ret_settled that something was. */
+bool vv_store_resolve(vv_store *s, bool *ret_settled, int *ret_plane, uint64_t *ret_sequence);

@@ -1,0 +1,52 @@
+/*
+ * The stream writer: one cycle takes what the decoder has and publishes it, the store format's section 13.3: new starts (meta), then
+ * groups in root order packed into data segments, then ends (meta). Each batch is committed, or lost once and counted; none is tried
+ * twice. Owned by the consumer thread; the counters are read by any.
+ */
+#pragma once
+
+#include "runtime/decoder.h"
+#include "runtime/store.h"
+
+typedef struct {
+    vv_exec *exec;
+    uint32_t first_ref, refs;
+    bool cct, evidence;
+} vv_flight;
+
+typedef struct {
+    vv_store *store;
+    vv_decoder *decoder;
+    vv_governor *governor;
+    _Atomic(varve_engine *) *engines; /* the session's list */
+    vv_euid euid;
+    const char *version;
+    size_t segment_target;
+    vv_exec *ended, **ended_end; /* by next_ended: RootEnded is to be written */
+    uint64_t group_bytes;        /* of groups encoded at hand-off */
+    bool urgent;                 /* a group could not be kept: publish at once */
+    vv_wr file, cct, evidence;
+    uint64_t file_groups;
+    vv_cct_ref *refs;
+    uint32_t refs_used, refs_cap;
+    vv_flight *flight; /* groups of the segment being written, or of the indeterminate one */
+    uint32_t flight_count, flight_cap;
+    enum { VV_META_NONE, VV_META_STARTS, VV_META_ENDS } meta_in_flight; /* an indeterminate meta batch */
+    uint64_t starts_in_flight, ends_in_flight;
+    uint64_t charged;
+    _Atomic uint64_t batches_lost, root_ends_lost, tables_lost;
+} vv_writer;
+
+/* False: no memory. */
+VV_MUST_CHECK bool vv_writer_init(vv_writer *w, vv_store *store, vv_decoder *d, _Atomic(varve_engine *) *engines, const char *version,
+                                  size_t segment_target);
+void vv_writer_done(vv_writer *w);
+
+/* An execution has ended: it leaves its slot, and what it still has waits, as small as may be. */
+void vv_writer_hand_off(vv_writer *w, vv_exec *x);
+/* Whether a cycle would write anything. */
+bool vv_writer_has_work(const vv_writer *w);
+/* Whether so much is pending that a cycle should not wait for its time. */
+bool vv_writer_is_full(const vv_writer *w);
+/* One cycle. True where all that was pending is committed. */
+bool vv_writer_cycle(vv_writer *w);
