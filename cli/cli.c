@@ -145,10 +145,9 @@ static int note_option(vv_cli *c, const vv_cli_option *o, bool is_common, const 
     return -1;
 }
 
-/* One --option at argv[*at]; steps over a value that stands apart. */
-static int take_option(vv_cli *c, int argc, char **argv, int *at)
+/* The option `name` at argv[*at]; steps over a value that stands apart. */
+static int take_option(vv_cli *c, const char *name, int argc, char **argv, int *at)
 {
-    const char *name = argv[*at] + 2;
     const char *eq = strchr(name, '=');
     size_t n = eq ? (size_t)(eq - name) : strlen(name);
     const vv_cli_option *o = find_option(c->verb->options, c->verb->option_count, name, n);
@@ -198,7 +197,9 @@ int vv_cli_parse(vv_cli *ret, const vv_cli_verb *verb, int argc, char **argv)
         if (!options_end && strcmp(argv[i], "--") == 0)
             options_end = true;
         else if (!options_end && strncmp(argv[i], "--", 2) == 0)
-            status = take_option(ret, argc, argv, &i);
+            status = take_option(ret, argv[i] + 2, argc, argv, &i);
+        else if (!options_end && strcmp(argv[i], "-n") == 0 && find_option(verb->options, verb->option_count, "limit", 5))
+            status = take_option(ret, "limit", argc, argv, &i);
         else if (!options_end && argv[i][0] == '-' && argv[i][1])
             status = vv_cli_usage(ret, "unknown option %.20s", argv[i]);
         else

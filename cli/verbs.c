@@ -3,6 +3,10 @@
 #include "cli/verbs.h"
 
 const vv_cli_verb *const vv_cli_verbs[] = {
+    &vv_verb_serve,
+    &vv_verb_ls,
+    &vv_verb_show,
+    &vv_verb_top,
     &vv_verb_dump,
     NULL,
 };

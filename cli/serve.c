@@ -1,0 +1,163 @@
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/store_path.h"
+#include "cli/verbs.h"
+#include "server/http.h"
+
+extern char **environ;
+
+#define LISTEN_DEFAULT "127.0.0.1:8278"
+#define DRAIN_NS UINT64_C(3000000000)
+#define SECOND_NS UINT64_C(1000000000)
+enum { MEMORY_DEFAULT_MIB = 512, TOKEN_MIN = 16, TOKEN_MAX = 256, HOSTS_MAX = 16 };
+
+/* The token: one line of printable characters without blanks. */
+static bool read_token(const char *path, char out[TOKEN_MAX + 1], int *ret_status)
+{
+    vv_blob blob;
+    vv_error err = {0};
+    if (vv_file_read(AT_FDCWD, path, 4096, &blob, &err) != VV_OK) {
+        *ret_status = vv_cli_fail_error(&err, "token file", NULL);
+        return false;
+    }
+    size_t n = blob.n;
+    while (n && (blob.p[n - 1] == '\n' || blob.p[n - 1] == '\r'))
+        n--;
+    bool good = n >= TOKEN_MIN && n <= TOKEN_MAX;
+    for (size_t i = 0; i < n && good; i++)
+        good = blob.p[i] > 0x20 && blob.p[i] < 0x7f;
+    if (good) {
+        memcpy(out, blob.p, n);
+        out[n] = 0;
+    } else {
+        *ret_status = vv_cli_fail(VV_EXIT_USAGE, "token file: not one line of %d to %d characters; make one with "
+                                  "`head -c 24 /dev/urandom | base64 >FILE`", TOKEN_MIN, TOKEN_MAX);
+    }
+    vv_blob_done(&blob);
+    return good;
+}
+
+static void open_browser(const char *url)
+{
+    char *argv[] = {"xdg-open", (char *)url, NULL};
+    pid_t pid;
+    if (posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ) != 0)
+        vv_cli_fail(0, "no browser could be started (xdg-open); open %s", url);
+}
+
+/* Serves until a signal asks to stop, or nobody has asked anything for idle_ns (0: for ever). */
+static void wait_for_end(vv_http *h, const sigset_t *stop, uint64_t idle_ns)
+{
+    for (;;) {
+        uint64_t idle = vv_http_idle_ns(h);
+        if (idle_ns && idle >= idle_ns)
+            return;
+        uint64_t left = idle_ns ? idle_ns - idle : 3600 * SECOND_NS;
+        struct timespec t = {.tv_sec = (time_t)(left / SECOND_NS), .tv_nsec = (long)(left % SECOND_NS)};
+        if (sigtimedwait(stop, NULL, &t) > 0)
+            return;
+    }
+}
+
+static int fail_start(const vv_error *err, const char *listen)
+{
+    if (err->code == VV_ERR_EXISTS)
+        return vv_cli_fail(VV_EXIT_STORE, "%s; choose another with --listen ADDR:PORT, port 0 for any free one", err->msg);
+    if (err->code == VV_ERR_ARG)
+        return vv_cli_fail(VV_EXIT_USAGE, "%s; see `varve serve --help`", err->msg);
+    return vv_cli_fail_error(err, listen, NULL);
+}
+
+static int serve(const vv_cli *c, const vv_server_options *so, const vv_http_options *ho, uint64_t idle_ns)
+{
+    vv_server *server;
+    vv_http *http;
+    vv_error err = {0};
+    sigset_t stop;
+    sigemptyset(&stop);
+    sigaddset(&stop, SIGINT);
+    sigaddset(&stop, SIGTERM);
+    sigaddset(&stop, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &stop, NULL); /* before the first thread, which inherits it */
+    if (vv_server_new(&server, so, &err) != VV_OK)
+        return vv_cli_fail_error(&err, "server", NULL);
+    if (vv_http_start(&http, server, ho, &err) != VV_OK) {
+        vv_server_free(server);
+        return fail_start(&err, ho->listen);
+    }
+    printf("listening on %s\n", vv_http_url(http));
+    fflush(stdout);
+    if (vv_cli_has(c, "open"))
+        open_browser(vv_http_url(http));
+    wait_for_end(http, &stop, idle_ns);
+    vv_http_stop(http, DRAIN_NS);
+    vv_server_free(server);
+    return VV_EXIT_OK;
+}
+
+static int run(const vv_cli *c)
+{
+    char path[PATH_MAX], token[TOKEN_MAX + 1];
+    const char *hosts[HOSTS_MAX], *arg = c->arg_count ? c->args[0] : NULL;
+    const char *token_file = vv_cli_value(c, "token-file"), *listen = vv_cli_value(c, "listen");
+    uint64_t memory = MEMORY_DEFAULT_MIB, idle = 0;
+    vv_http_options ho = {.listen = listen ? listen : LISTEN_DEFAULT, .allow_hosts = hosts};
+    vv_store_origin origin;
+    vv_error err = {0};
+    int status;
+    if (c->store && arg)
+        return vv_cli_usage(c, "the store is given twice, as --store and as an argument");
+    if (!vv_cli_number(c, "memory", 16, 1u << 20, &memory) || !vv_cli_number(c, "idle-exit", 1, 1u << 30, &idle))
+        return VV_EXIT_USAGE;
+    for (unsigned i = 0; i < c->given_count; i++)
+        if (strcmp(c->given[i].option->name, "allow-host") == 0) {
+            if (ho.allow_host_count == HOSTS_MAX)
+                return vv_cli_usage(c, "more than %d of --allow-host", HOSTS_MAX);
+            hosts[ho.allow_host_count++] = c->given[i].value;
+        }
+    if (token_file && !read_token(token_file, token, &status))
+        return status;
+    ho.has_token = token_file != NULL;
+    if (vv_store_path_of(path, sizeof path, c->store ? c->store : arg, &origin, &err) != VV_OK)
+        return vv_cli_fail_error(&err, "store", NULL);
+    vv_server_options so = {.store_path = path, .token = token_file ? token : NULL,
+                            .web_dir = vv_cli_value(c, "web-dir"), .memory_bytes = (size_t)memory << 20};
+    return serve(c, &so, &ho, idle * SECOND_NS);
+}
+
+static const vv_cli_option options[] = {
+    {"listen", "ADDR:PORT", "where to listen (" LISTEN_DEFAULT "); port 0 is any free one", false},
+    {"token-file", "FILE", "ask clients for the token in FILE; needed for other addresses than loopback", false},
+    {"allow-host", "HOST", "answer to this host name too", true},
+    {"memory", "MIB", "memory for loaded executions (512)", false},
+    {"open", NULL, "open the dashboard in a browser", false},
+    {"idle-exit", "SECONDS", "end after so long without a request", false},
+    {"web-dir", "DIR", "take the dashboard's files from DIR, for working on them", false},
+};
+static const char *const examples[] = {"varve serve", "varve serve --open ./run.tar.gz",
+                                       "varve serve --listen 127.0.0.1:0 --idle-exit 600", NULL};
+
+const vv_cli_verb vv_verb_serve = {
+    .name = "serve",
+    .args = "[STORE]",
+    .purpose = "serves the dashboard and the HTTP API of a store",
+    .details = "Prints `listening on URL` once ready, and ends on SIGINT or SIGTERM. Where there is no store yet it waits for\n"
+               "one. Only programs on this machine reach it, unless a token file is given.\n",
+    .options = options,
+    .option_count = VV_ARRAY_LEN(options),
+    .examples = examples,
+    .max_args = 1,
+    .run = run,
+};

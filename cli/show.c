@@ -1,0 +1,163 @@
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/text.h"
+#include "cli/verbs.h"
+#include "cli/view.h"
+
+enum { ISSUES_SHOWN = 20 };
+
+static void field(const char *name, vv_paint paint, const char *value)
+{
+    printf("%-11s ", name);
+    vv_cli_print_painted(paint, value);
+    printf("\n");
+}
+
+/* Stored text may hold anything: a terminal gets no control characters. */
+static void field_text(const char *name, vv_str s)
+{
+    printf("%-11s ", name);
+    for (size_t i = 0; i < s.n; i++)
+        putchar((uint8_t)s.p[i] < 0x20 || s.p[i] == 0x7f ? '?' : s.p[i]);
+    printf("\n");
+}
+
+static void print_identity(const vv_found *f, const vv_digest *d)
+{
+    const vv_execution *x = f->execution;
+    char text[VV_THREAD_TEXT], shorter[VV_SHORT_ID];
+    vv_thread_text(text, &x->root);
+    vv_short_id(shorter, &x->root);
+    field("execution", VV_PAINT_NONE, text);
+    field("id", VV_PAINT_BOLD, shorter);
+    if (d->entry_fqn)
+        field_text("entry", vv_cstr(d->entry_fqn));
+    if (x->engine && x->engine->source.present)
+        field_text("source", x->engine->source.s);
+    if (x->engine && x->engine->revision.present)
+        field_text("revision", x->engine->revision.s);
+    if (f->stream->has_header)
+        printf("%-11s %" PRIu32 ", %.*s, %.*s\n", "process", f->stream->header.pid, (int)f->stream->header.version.n,
+               f->stream->header.version.p, (int)f->stream->header.os_arch.n, f->stream->header.os_arch.p);
+}
+
+static void print_state(const vv_found *f, const vv_digest *d)
+{
+    char text[VV_CELL];
+    const vv_execution *x = f->execution;
+    field("status", vv_cli_status_paint(x->status), vv_status_word(x->status));
+    field("started", VV_PAINT_NONE, f->has_time ? vv_cli_time(text, f->unix_ns) : "?");
+    field("duration", VV_PAINT_NONE, d->has_duration ? vv_cli_duration(text, d->duration_ns) : "-");
+    field("index", VV_PAINT_NONE, vv_index_state_word(x->index_state));
+    field("data", VV_PAINT_NONE, vv_data_state_word(d->data_state));
+    field("evidence", vv_cli_verdict_paint(d->evidence.verdict), vv_verdict_name(d->evidence.verdict));
+}
+
+static void print_totals(const vv_digest *d)
+{
+    char a[VV_CELL], b[VV_CELL], e[VV_CELL];
+    if (!d->known) {
+        printf("\nno totals: the execution's data can't be folded\n");
+        return;
+    }
+    printf("\n%s calls, %s errors, %s cancelled", vv_cli_count(a, d->totals.calls), vv_cli_count(b, d->totals.errors),
+           vv_cli_count(e, d->totals.cancelled));
+    printf("; %" PRIu64 " contexts, %" PRIu64 " threads, %" PRIu64 " spans kept\n", d->contexts, d->threads, d->spans);
+    printf("inclusive %s", vv_cli_duration(a, d->totals.inclusive_ns));
+    printf(", spawned %s", vv_cli_duration(a, d->totals.spawned_inclusive_ns));
+    printf(", self %s", vv_cli_duration(a, d->totals.self_ns));
+    printf(", await %s\n", vv_cli_duration(a, d->totals.await_ns));
+}
+
+static void print_issues(const vv_evidence *e)
+{
+    if (e->issues_total)
+        printf("\nissues\n");
+    for (size_t i = 0; i < e->issue_count && i < ISSUES_SHOWN; i++) {
+        char text[VV_ISSUE_TEXT];
+        vv_evidence_issue_text(text, &e->issues[i]);
+        printf("  %s\n", text);
+    }
+    if (e->issues_total > ISSUES_SHOWN)
+        printf("  and %" PRIu64 " more\n", e->issues_total - ISSUES_SHOWN);
+    if (e->overflow_calls)
+        printf("  %" PRIu64 " calls without a context of their own (overflow)\n", e->overflow_calls);
+    if (e->timing_incomplete)
+        printf("  %" PRIu64 " contexts with incomplete timing\n", e->timing_incomplete);
+}
+
+static void print_health(const vv_execution *x)
+{
+    bool any = false;
+    for (unsigned i = 0; i < VV_HEALTH_COUNT; i++) {
+        if (!x->health.v[i])
+            continue;
+        if (!any)
+            printf("\nhealth\n");
+        any = true;
+        printf("  %-42s %" PRIu64 "%s\n", vv_health_name(i), x->health.v[i], vv_health_is_loss(i) ? "  loss" : "");
+    }
+}
+
+static void print_equations(const vv_evidence *e)
+{
+    static const char *const words[] = {"not checked", "holds", "FAILS"};
+    static const vv_paint paints[] = {VV_PAINT_DIM, VV_PAINT_GOOD, VV_PAINT_BAD};
+    printf("\nequations\n");
+    for (unsigned i = 0; i < VV_EQUATIONS; i++) {
+        char left[40], right[40];
+        vv_u128_text(left, e->equations[i].left);
+        vv_u128_text(right, e->equations[i].right);
+        printf("  %-22s %s = %s  ", vv_equation_name(i), left, right);
+        vv_cli_print_painted(paints[e->equations[i].holds], words[e->equations[i].holds]);
+        printf("\n");
+    }
+}
+
+static int show(const vv_cli *c, vv_query *q)
+{
+    vv_error err = {0};
+    vv_found f;
+    const vv_digest *d;
+    vv_code rc = vv_query_execution(q, q->id, "id", &f, &err);
+    if (rc == VV_OK)
+        rc = vv_library_digest(q->library, q->look, f.stream, f.execution, &d, &err);
+    if (rc != VV_OK)
+        return vv_cli_fail_view(c, q, &err);
+    print_identity(&f, d);
+    print_state(&f, d);
+    print_totals(d);
+    print_issues(&d->evidence);
+    print_health(f.execution);
+    print_equations(&d->evidence);
+    vv_digest_release(q->library, d);
+    return VV_EXIT_OK;
+}
+
+static int run(const vv_cli *c)
+{
+    vv_library *l;
+    const vv_look *look;
+    int status = vv_cli_open_library(c, NULL, &l, &look);
+    if (status >= 0)
+        return status;
+    vv_query q = {.library = l, .look = look, .id = vv_cstr(c->arg_count ? c->args[0] : "latest")};
+    status = c->json ? vv_cli_print_answer(c, vv_answer_execution, &q) : show(c, &q);
+    vv_cli_close_library(l, look);
+    return status;
+}
+
+static const char *const examples[] = {"varve show", "varve show latest~1", "varve show --json", NULL};
+
+const vv_cli_verb vv_verb_show = {
+    .name = "show",
+    .args = "[ID]",
+    .purpose = "shows one execution: states, totals, issues, health, equations",
+    .details = "ID is an execution as `varve ls` lists it; the latest one where none is given.\n",
+    .examples = examples,
+    .max_args = 1,
+    .run = run,
+};

@@ -1,0 +1,126 @@
+#include "config.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/verbs.h"
+#include "cli/view.h"
+#include "views/functions.h"
+
+enum { LIMIT_DEFAULT = 20, LIMIT_MAX = 1000 };
+
+static void add_row(vv_cli_table *t, const vv_function_row *r, vv_u128 total_self)
+{
+    char text[VV_CELL];
+    const vv_function *d = r->function->def;
+    vv_cli_cell(t, VV_PAINT_NONE, "%s", vv_cli_duration(text, r->self_ns));
+    if (total_self && !r->timing_incomplete)
+        vv_cli_cell(t, VV_PAINT_NONE, "%.1f%%", 100 * (double)r->self_ns / (double)total_self);
+    else
+        vv_cli_cell(t, VV_PAINT_NONE, "-");
+    vv_cli_cell(t, VV_PAINT_NONE, "%s", vv_cli_duration(text, r->inclusive_ns));
+    vv_cli_cell(t, VV_PAINT_NONE, "%s", vv_cli_duration(text, r->await_ns));
+    vv_cli_cell(t, VV_PAINT_NONE, "%s", vv_cli_count(text, r->calls));
+    vv_cli_cell(t, r->errors ? VV_PAINT_BAD : VV_PAINT_NONE, "%s", vv_cli_count(text, r->errors));
+    if (d)
+        vv_cli_cell_text(t, VV_PAINT_BOLD, d->fqn, 80);
+    else
+        vv_cli_cell(t, VV_PAINT_NONE, "function #%u", r->function->id);
+    vv_cli_cell_text(t, VV_PAINT_DIM, d && d->source_file.present ? d->source_file.s : vv_cstr(""), 80);
+}
+
+static void print_foot(const vv_digest *d, size_t rows, size_t shown)
+{
+    char calls[VV_CELL], self[VV_CELL];
+    if (!d->known) {
+        printf("the execution can't be shown: its data is damaged; `varve show` says how\n");
+        return;
+    }
+    printf("%zu of %zu functions; all together %s calls, self %s; evidence ", shown, rows,
+           vv_cli_count(calls, d->totals.calls), vv_cli_duration(self, d->totals.self_ns));
+    vv_cli_print_painted(vv_cli_verdict_paint(d->evidence.verdict), vv_verdict_name(d->evidence.verdict));
+    printf("\n");
+}
+
+static int print_table(const vv_profile *p, const vv_digest *d, unsigned by, uint64_t limit)
+{
+    static const vv_cli_column columns[] = {{"SELF", true}, {"SELF%", true}, {"INCLUSIVE", true}, {"AWAIT", true},
+                                            {"CALLS", true}, {"ERRORS", true}, {"FUNCTION", false}, {"FILE", false}};
+    vv_error err = {0};
+    vv_function_row *rows;
+    size_t n;
+    if (vv_function_rows(p, &rows, &n, &err) != VV_OK)
+        return vv_cli_fail_error(&err, "functions", NULL);
+    vv_function_rows_sort(rows, n, by);
+    vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
+    size_t shown = n < limit ? n : (size_t)limit;
+    for (size_t i = 0; t && i < shown; i++)
+        add_row(t, &rows[i], d->totals.self_ns);
+    if (t && n)
+        vv_cli_table_print(t);
+    print_foot(d, n, shown);
+    vv_cli_table_free(t);
+    free(rows);
+    return VV_EXIT_OK;
+}
+
+static int show(const vv_cli *c, vv_query *q, const char *id, uint64_t limit)
+{
+    vv_error err = {0};
+    vv_found f;
+    const vv_digest *d = NULL;
+    const vv_profile *p = NULL;
+    unsigned by = 0;
+    int status;
+    vv_code rc = vv_query_word(q, "sort", vv_function_sorts, VV_FUNCTION_SORTS, &by, &err);
+    if (rc == VV_OK)
+        rc = vv_query_execution(q, vv_cstr(id), "execution", &f, &err);
+    if (rc == VV_OK)
+        rc = vv_library_digest(q->library, q->look, f.stream, f.execution, &d, &err);
+    if (rc == VV_OK)
+        rc = vv_library_profile(q->library, q->look, f.stream, f.execution, &p, &err);
+    status = rc == VV_OK ? print_table(p, d, by, limit) : vv_cli_fail_view(c, q, &err);
+    vv_profile_release(q->library, p);
+    vv_digest_release(q->library, d);
+    return status;
+}
+
+static int run(const vv_cli *c)
+{
+    vv_library *l;
+    const vv_look *look;
+    uint64_t limit = LIMIT_DEFAULT;
+    const char *id = c->arg_count ? c->args[0] : "latest";
+    if (!vv_cli_number(c, "limit", 1, LIMIT_MAX, &limit))
+        return VV_EXIT_USAGE;
+    int status = vv_cli_open_library(c, NULL, &l, &look);
+    if (status >= 0)
+        return status;
+    vv_cli_params p = {0};
+    vv_cli_param(&p, "execution", id);
+    vv_cli_param(&p, "sort", vv_cli_value(c, "sort"));
+    vv_cli_param(&p, "limit", vv_cli_value(c, "limit"));
+    vv_query q = {.library = l, .look = look, .params = p.items, .param_count = p.count};
+    status = c->json ? vv_cli_print_answer(c, vv_answer_functions, &q) : show(c, &q, id, limit);
+    vv_cli_close_library(l, look);
+    return status;
+}
+
+static const vv_cli_option options[] = {
+    {"limit", "N", "rows at most (20; with --json 100); also -n", false},
+    {"sort", "COLUMN", "self_ns, inclusive_ns, await_ns, calls, errors, contexts or name", false},
+};
+static const char *const examples[] = {"varve top", "varve top latest~1 --sort calls", "varve top -n 5 --json", NULL};
+
+const vv_cli_verb vv_verb_top = {
+    .name = "top",
+    .args = "[ID]",
+    .purpose = "shows the functions of an execution, most time of their own first",
+    .details = "ID is an execution as `varve ls` lists it; the latest one where none is given. Inclusive time counts a\n"
+               "recursive function once.\n",
+    .options = options,
+    .option_count = VV_ARRAY_LEN(options),
+    .examples = examples,
+    .max_args = 1,
+    .run = run,
+};

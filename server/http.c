@@ -1,0 +1,337 @@
+#include "config.h"
+
+#include "server/http.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    CONNECTIONS = 1024,
+    TIMEOUT_SECONDS = 30,
+    CONNECTION_MEMORY = 128 * 1024, /* request line, headers, and the piece of a body on its way */
+    STACK = 1024 * 1024,
+    UPLOAD_MAX = 64 * 1024,         /* of a body that nobody asked for, before the connection is given up */
+    BACKLOG = 256,
+};
+
+typedef union {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+} address;
+
+struct vv_http {
+    vv_server *server;
+    struct MHD_Daemon *daemon;
+    int fd;
+    char url[80], literal[64];
+    atomic_uint active;
+    _Atomic uint64_t last_ns;
+};
+
+/* One request on its way; made with the request line, freed when it has been answered. */
+typedef struct {
+    vv_http *http;
+    char *target;
+    size_t uploaded;
+    bool counted, met;
+} call;
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* The raw target, before the library decodes anything. */
+static void *on_target(void *cls, const char *uri, struct MHD_Connection *connection)
+{
+    (void)connection;
+    call *c = calloc(1, sizeof *c);
+    if (!c)
+        return NULL;
+    c->http = cls;
+    c->target = strdup(uri);
+    return c;
+}
+
+static void on_completed(void *cls, struct MHD_Connection *connection, void **con_cls,
+                         enum MHD_RequestTerminationCode code)
+{
+    vv_http *h = cls;
+    call *c = *con_cls;
+    (void)connection;
+    (void)code;
+    if (!c)
+        return;
+    if (c->counted) {
+        atomic_store(&h->last_ns, now_ns());
+        atomic_fetch_sub(&h->active, 1);
+    }
+    free(c->target);
+    free(c);
+    *con_cls = NULL;
+}
+
+static enum MHD_Result read_header(void *cls, enum MHD_ValueKind kind, const char *name, size_t name_len,
+                                   const char *value, size_t value_len)
+{
+    vv_request *rq = cls;
+    const struct {
+        const char *name;
+        const char **value;
+        unsigned *count;
+    } known[] = {
+        {"Host", &rq->host, &rq->host_count},
+        {"Origin", &rq->origin, &rq->origin_count},
+        {"Accept", &rq->accept, NULL},
+        {"Accept-Encoding", &rq->accept_encoding, NULL},
+        {"If-None-Match", &rq->if_none_match, NULL},
+        {"Authorization", &rq->authorization, NULL},
+        {"Cookie", &rq->cookie, NULL},
+    };
+    (void)kind;
+    (void)value_len;
+    for (size_t i = 0; i < VV_ARRAY_LEN(known); i++) {
+        if (name_len != strlen(known[i].name) || strncasecmp(name, known[i].name, name_len) != 0)
+            continue;
+        *known[i].value = value ? value : "";
+        if (known[i].count)
+            ++*known[i].count;
+    }
+    return MHD_YES;
+}
+
+static ssize_t read_body(void *cls, uint64_t pos, char *buf, size_t max)
+{
+    (void)pos;
+    ssize_t n = vv_body_read(cls, buf, max);
+    return n > 0 ? n : n == 0 ? MHD_CONTENT_READER_END_OF_STREAM : MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
+static void free_body(void *cls)
+{
+    vv_body_free(cls);
+}
+
+static struct MHD_Response *make_response(vv_response *rs)
+{
+    struct MHD_Response *m;
+    if (rs->body) {
+        m = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, VV_ANSWER_PIECE, read_body, rs->body, free_body);
+        if (m)
+            rs->body = NULL;
+        return m;
+    }
+    /* A 304 or a redirect goes without its body. */
+    bool empty = rs->status / 100 == 3;
+    m = MHD_create_response_from_buffer(empty ? 0 : rs->len, (void *)rs->bytes,
+                                        rs->owned && !empty ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+    if (m && !empty)
+        rs->owned = false;
+    return m;
+}
+
+static enum MHD_Result send_response(struct MHD_Connection *connection, vv_response *rs)
+{
+    struct MHD_Response *m = make_response(rs);
+    if (!m)
+        return MHD_NO;
+    for (size_t i = 0; i < rs->header_count; i++)
+        MHD_add_response_header(m, rs->headers[i].name, rs->headers[i].value);
+    enum MHD_Result result = MHD_queue_response(connection, rs->status, m);
+    MHD_destroy_response(m);
+    return result;
+}
+
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
+                                  const char *version, const char *upload, size_t *upload_size, void **con_cls)
+{
+    vv_http *h = cls;
+    call *c = *con_cls;
+    (void)url;
+    (void)version;
+    (void)upload;
+    if (!c)
+        return MHD_NO;
+    if (!c->counted) {
+        c->counted = true;
+        atomic_fetch_add(&h->active, 1);
+    }
+    if (!c->met) { /* headers only: a body may follow, and must be read before the answer */
+        c->met = true;
+        return MHD_YES;
+    }
+    if (*upload_size) {
+        c->uploaded += *upload_size;
+        *upload_size = 0;
+        return c->uploaded > UPLOAD_MAX ? MHD_NO : MHD_YES;
+    }
+    vv_request rq = {.method = method, .target = c->target};
+    vv_response rs = {0};
+    MHD_get_connection_values_n(connection, MHD_HEADER_KIND, read_header, &rq);
+    vv_server_handle(h->server, &rq, &rs);
+    enum MHD_Result result = send_response(connection, &rs);
+    vv_response_done(&rs);
+    return result;
+}
+
+/* "ADDR:PORT" or "[ADDR6]:PORT" into an address; the literal as a URL has it. */
+static bool parse_listen(const char *text, address *a, socklen_t *len, char literal[64])
+{
+    char host[64];
+    const char *colon = strrchr(text, ':'), *from = text;
+    char *end;
+    if (!colon || colon[1] < '0' || colon[1] > '9')
+        return false;
+    unsigned long port = strtoul(colon + 1, &end, 10);
+    size_t n = (size_t)(colon - text);
+    bool v6 = n >= 2 && text[0] == '[' && colon[-1] == ']';
+    if (*end || port > 65535 || n >= sizeof host)
+        return false;
+    if (v6) {
+        from++;
+        n -= 2;
+    }
+    memcpy(host, from, n);
+    host[n] = 0;
+    if (strcmp(host, "localhost") == 0)
+        strcpy(host, "127.0.0.1");
+    *a = (address){0};
+    if (v6) {
+        a->v6.sin6_family = AF_INET6;
+        a->v6.sin6_port = htons((uint16_t)port);
+        *len = sizeof a->v6;
+        snprintf(literal, 64, "[%.60s]", host);
+        return inet_pton(AF_INET6, host, &a->v6.sin6_addr) == 1;
+    }
+    a->v4.sin_family = AF_INET;
+    a->v4.sin_port = htons((uint16_t)port);
+    *len = sizeof a->v4;
+    snprintf(literal, 64, "%.60s", host);
+    return inet_pton(AF_INET, host, &a->v4.sin_addr) == 1;
+}
+
+static bool is_loopback(const address *a)
+{
+    if (a->any.sa_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr);
+    return ntohl(a->v4.sin_addr.s_addr) >> 24 == 127;
+}
+
+/* A bound, listening socket, and the port it has got. */
+static vv_code open_socket(int *ret, const address *a, socklen_t len, const char *text, unsigned *ret_port, vv_error *err)
+{
+    int one = 1, fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return vv_fail_os(err, errno, "socket");
+    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (a->any.sa_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
+    address bound;
+    socklen_t bound_len = sizeof bound;
+    if (bind(fd, &a->any, len) != 0 || listen(fd, BACKLOG) != 0 || getsockname(fd, &bound.any, &bound_len) != 0) {
+        int os = errno;
+        close(fd);
+        if (os == EADDRINUSE)
+            return vv_fail(err, VV_ERR_EXISTS, "%s is in use by another program", text);
+        return vv_fail_os(err, os, "listening on %s", text);
+    }
+    *ret_port = ntohs(a->any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port);
+    *ret = fd;
+    return VV_OK;
+}
+
+static vv_code set_guard(vv_http *h, const vv_http_options *o, unsigned port, vv_error *err)
+{
+    vv_guard g = vv_guard_init(port);
+    bool room = vv_guard_allow(&g, h->literal);
+    for (size_t i = 0; i < o->allow_host_count && room; i++)
+        room = vv_guard_allow(&g, o->allow_hosts[i]);
+    if (!room)
+        return vv_fail(err, VV_ERR_ARG, "more allowed hosts than %d", VV_GUARD_HOSTS);
+    vv_server_set_guard(h->server, &g);
+    return VV_OK;
+}
+
+static vv_code start_daemon(vv_http *h, vv_error *err)
+{
+    /* A thread for each connection: a fold may take seconds, and holds up nobody else. */
+    h->daemon = MHD_start_daemon(
+        MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC, 0, NULL, NULL,
+        on_request, h, MHD_OPTION_LISTEN_SOCKET, h->fd, MHD_OPTION_URI_LOG_CALLBACK, on_target, h,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)CONNECTION_MEMORY, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK, MHD_OPTION_END);
+    return h->daemon ? VV_OK : vv_fail(err, VV_ERR_IO, "the HTTP library did not start");
+}
+
+vv_code vv_http_start(vv_http **ret, vv_server *server, const vv_http_options *o, vv_error *err)
+{
+    address a;
+    socklen_t len = 0;
+    unsigned port = 0;
+    vv_http *h = calloc(1, sizeof *h);
+    if (!h)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for a server");
+    h->server = server;
+    h->fd = -1;
+    atomic_store(&h->last_ns, now_ns());
+    vv_code rc = VV_OK;
+    if (!parse_listen(o->listen, &a, &len, h->literal))
+        rc = vv_fail(err, VV_ERR_ARG, "\"%.100s\" is not an address to listen on (ADDR:PORT, [ADDR6]:PORT)", o->listen);
+    else if (!is_loopback(&a) && !o->has_token)
+        rc = vv_fail(err, VV_ERR_ARG, "%.100s can be reached by others: a token file is needed", o->listen);
+    if (rc == VV_OK)
+        rc = open_socket(&h->fd, &a, len, o->listen, &port, err);
+    if (rc == VV_OK)
+        rc = set_guard(h, o, port, err);
+    if (rc == VV_OK)
+        rc = start_daemon(h, err);
+    if (rc != VV_OK) {
+        vv_close(&h->fd);
+        free(h);
+        return rc;
+    }
+    snprintf(h->url, sizeof h->url, "http://%s:%u/", h->literal, port);
+    *ret = h;
+    return VV_OK;
+}
+
+const char *vv_http_url(const vv_http *h)
+{
+    return h->url;
+}
+
+uint64_t vv_http_idle_ns(vv_http *h)
+{
+    return atomic_load(&h->active) ? 0 : now_ns() - atomic_load(&h->last_ns);
+}
+
+void vv_http_stop(vv_http *h, uint64_t drain_ns)
+{
+    if (!h)
+        return;
+    /* Quiescing alone leaves new clients in the backlog: shutting the socket refuses them. */
+    MHD_socket fd = MHD_quiesce_daemon(h->daemon);
+    if (fd != MHD_INVALID_SOCKET)
+        shutdown(fd, SHUT_RDWR);
+    uint64_t until = now_ns() + drain_ns;
+    while (atomic_load(&h->active) && now_ns() < until)
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    MHD_stop_daemon(h->daemon);
+    vv_close(&h->fd);
+    free(h);
+}

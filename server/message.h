@@ -1,0 +1,43 @@
+/*
+ * A request and a response as plain data, so that everything but http.c works, and is tested, without a socket.
+ * A request's texts belong to who made it and live until the response is done.
+ */
+#pragma once
+
+#include "server/body.h"
+
+typedef struct {
+    const char *method;
+    const char *target;          /* as it stood in the request line, undecoded; NULL: unknown */
+    unsigned host_count;         /* of Host headers */
+    const char *host;            /* the last one, or NULL */
+    unsigned origin_count;
+    const char *origin;
+    const char *accept, *accept_encoding, *if_none_match, *authorization, *cookie; /* or NULL */
+} vv_request;
+
+enum { VV_HEADERS_MAX = 16, VV_HEADER_VALUE = 320 };
+
+typedef struct {
+    const char *name; /* a literal */
+    char value[VV_HEADER_VALUE];
+} vv_header;
+
+typedef struct {
+    unsigned status;
+    vv_header headers[VV_HEADERS_MAX];
+    size_t header_count;
+    const uint8_t *bytes; /* the whole body, constant or owned, where body is NULL */
+    size_t len;
+    bool owned;           /* bytes are to be freed */
+    vv_body *body;        /* a body of unknown length, produced as it is read */
+} vv_response;
+
+void vv_response_done(vv_response *r); /* frees the body; accepts a zeroed one */
+
+/* Adds a header; a value that is too long is left out, as a cut one would lie. */
+VV_PRINTF(3, 4) void vv_response_header(vv_response *r, const char *name, const char *fmt, ...);
+const char *vv_response_get(const vv_response *r, const char *name); /* NULL where absent */
+/* The body's bytes: constant, or taken over from a writer. */
+void vv_response_constant(vv_response *r, const void *bytes, size_t n);
+void vv_response_take(vv_response *r, vv_wr *w);

@@ -1,0 +1,448 @@
+#include "config.h"
+
+#include "server/server.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/sha256.h"
+#include "base/text.h"
+#include "server/assets.h"
+#include "server/etag.h"
+#include "server/pages.h"
+#include "server/token.h"
+
+enum { COMPRESS_MIN = 1024, POLL_NS = 20000000, BUILD_TEXT = 64, PAGE_MAX = 64 * 1024 };
+
+struct vv_server {
+    vv_library *library;
+    vv_guard guard;
+    char *web_dir, *store_name, *token_text;
+    vv_token token;
+    char build[BUILD_TEXT];
+};
+
+/* A resource: a view of the store, or a page about the server. */
+typedef struct {
+    const char *path; /* {id} stands for one segment */
+    vv_view *view;
+    void (*page)(vv_json *j, const vv_page_facts *facts);
+} route;
+
+static const route routes[] = {
+    {"/api/v1", NULL, vv_page_index},
+    {"/api/v1/meta", NULL, vv_page_meta},
+    {"/api/v1/streams", vv_answer_streams, NULL},
+    {"/api/v1/streams/{id}", vv_answer_stream, NULL},
+    {"/api/v1/executions", vv_answer_executions, NULL},
+    {"/api/v1/executions/{id}", vv_answer_execution, NULL},
+    {"/api/v1/functions", vv_answer_functions, NULL},
+    {"/api/v1/flame", vv_answer_flame, NULL},
+};
+
+/* What one request is answered from. */
+typedef struct {
+    vv_server *server;
+    const vv_request *rq;
+    vv_response *rs;
+    vv_target target;
+    uint64_t index_ns, fold_ns, view_ns, encode_ns;
+} exchange;
+
+static bool route_matches(const char *pattern, const char *path, vv_str *ret_id)
+{
+    const char *open = strchr(pattern, '{');
+    if (!open)
+        return strcmp(pattern, path) == 0;
+    size_t n = (size_t)(open - pattern);
+    if (strncmp(pattern, path, n) != 0 || path[n] == 0 || strchr(path + n, '/'))
+        return false;
+    *ret_id = vv_cstr(path + n);
+    return true;
+}
+
+static const route *find_route(const char *path, vv_str *ret_id)
+{
+    for (size_t i = 0; i < VV_ARRAY_LEN(routes); i++)
+        if (route_matches(routes[i].path, path, ret_id))
+            return &routes[i];
+    return NULL;
+}
+
+/* Names the running program, so that another build's answers are never taken for this one's. */
+static void name_build(char out[BUILD_TEXT])
+{
+    uint8_t sum[VV_SHA256_BYTES] = {0}, buf[16384];
+    char hex[17];
+    int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        ssize_t n;
+        vv_sha256_ctx c;
+        vv_sha256_init(&c);
+        while ((n = read(fd, buf, sizeof buf)) > 0)
+            vv_sha256_update(&c, buf, (size_t)n);
+        vv_sha256_final(&c, sum);
+        close(fd);
+    }
+    vv_hex(hex, sum, 8);
+    snprintf(out, BUILD_TEXT, "%s-%s", PACKAGE_VERSION, hex);
+}
+
+/* The last three parts of a path: "project/.baml/profiles-v1". */
+static const char *last_parts(const char *path)
+{
+    const char *at = path + strlen(path);
+    for (int parts = 0; at > path && parts < 3; at--)
+        parts += at[-1] == '/';
+    return *at == '/' ? at + 1 : at;
+}
+
+vv_code vv_server_new(vv_server **ret, const vv_server_options *o, vv_error *err)
+{
+    vv_server *s = calloc(1, sizeof *s);
+    if (!s)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for a server");
+    name_build(s->build);
+    s->guard = vv_guard_init(0);
+    s->store_name = strdup(last_parts(o->store_path));
+    s->web_dir = o->web_dir ? strdup(o->web_dir) : NULL;
+    s->token_text = o->token ? strdup(o->token) : NULL;
+    vv_code rc = VV_OK;
+    if (!s->store_name || (o->web_dir && !s->web_dir) || (o->token && !s->token_text))
+        rc = vv_fail(err, VV_ERR_NOMEM, "no memory for a server");
+    if (rc == VV_OK)
+        rc = vv_library_open(&s->library, o->store_path, o->memory_bytes, POLL_NS, err);
+    if (rc != VV_OK) {
+        vv_server_free(s);
+        return rc;
+    }
+    *ret = s;
+    return VV_OK;
+}
+
+void vv_server_free(vv_server *s)
+{
+    if (!s)
+        return;
+    vv_library_close(s->library);
+    free(s->store_name);
+    free(s->web_dir);
+    free(s->token_text);
+    free(s);
+}
+
+void vv_server_set_guard(vv_server *s, const vv_guard *g)
+{
+    s->guard = *g;
+    vv_token_init(&s->token, s->token_text, g->port);
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void security_headers(vv_response *rs)
+{
+    vv_response_header(rs, "X-Content-Type-Options", "nosniff");
+    vv_response_header(rs, "Referrer-Policy", "no-referrer");
+    vv_response_header(rs, "Cross-Origin-Resource-Policy", "same-origin");
+}
+
+static void refuse(exchange *x, vv_problem_kind kind, const char *parameter, const char *detail)
+{
+    vv_problem p;
+    vv_problem_set(&p, kind, "%s", detail);
+    p.parameter = parameter;
+    vv_problem_respond(x->rs, &p);
+}
+
+/* What a view's error is in HTTP. Details of an unreadable store name files, so they stay inside. */
+static void refuse_error(exchange *x, const vv_query *q, const vv_error *err)
+{
+    vv_problem p;
+    switch (err->code) {
+    case VV_ERR_ARG:
+        vv_problem_set(&p, VV_PROBLEM_BAD_PARAMETER, "%s", err->msg);
+        break;
+    case VV_ERR_NOTFOUND:
+        vv_problem_set(&p, VV_PROBLEM_NOT_FOUND, "%s", err->msg);
+        break;
+    case VV_ERR_AMBIGUOUS:
+        vv_problem_set(&p, VV_PROBLEM_AMBIGUOUS, "%s", err->msg);
+        p.matches = q->matches;
+        p.match_count = q->match_count;
+        break;
+    case VV_ERR_NOMEM:
+    case VV_ERR_LIMIT:
+        vv_problem_set(&p, VV_PROBLEM_BUSY, "%s", err->msg);
+        break;
+    case VV_OK:
+    case VV_ERR_IO:
+    case VV_ERR_CORRUPT:
+    case VV_ERR_EXISTS:
+    case VV_ERR_BUSY:
+    case VV_ERR_CANCELLED:
+        vv_problem_set(&p, VV_PROBLEM_INTERNAL, "%s", err->name ? err->name : "reading the store failed");
+    }
+    p.parameter = q->parameter;
+    vv_problem_respond(x->rs, &p);
+}
+
+static bool take_look(exchange *x, const vv_look **ret)
+{
+    vv_error err = {0};
+    vv_problem p;
+    if (vv_library_look(x->server->library, ret, &err) == VV_OK)
+        return true;
+    if (err.code == VV_ERR_NOTFOUND)
+        vv_problem_set(&p, VV_PROBLEM_NO_STORE, "waiting for %s to appear", x->server->store_name);
+    else
+        vv_problem_set(&p, VV_PROBLEM_STORE, "%s", err.name ? err.name : "opening the store failed");
+    vv_problem_respond(x->rs, &p);
+    return false;
+}
+
+/* Turns to the look of as_of where that was asked for. */
+static bool turn_back(exchange *x, const vv_look **look)
+{
+    vv_query q = {.params = x->target.params, .param_count = x->target.param_count};
+    const vv_str *as_of = vv_query_value(&q, "as_of");
+    if (!as_of)
+        return true;
+    const vv_look *then;
+    uint8_t token[32];
+    if (!vv_unhex(token, sizeof token, *as_of)) {
+        refuse(x, VV_PROBLEM_BAD_PARAMETER, "as_of", "must be the as_of of a former answer");
+        return false;
+    }
+    if (vv_library_look_at(x->server->library, *as_of, &then, NULL) != VV_OK) {
+        vv_problem p;
+        vv_problem_set(&p, VV_PROBLEM_GONE, "the store has moved on since");
+        p.parameter = "as_of";
+        p.as_of = (*look)->generation;
+        vv_problem_respond(x->rs, &p);
+        return false;
+    }
+    vv_look_release(x->server->library, *look);
+    *look = then;
+    return true;
+}
+
+/* Generation, build and the target as written: what a view's answer depends on. */
+static void make_etag(const exchange *x, const char *generation, char out[65])
+{
+    const char *const parts[] = {generation, x->server->build, x->rq->target};
+    uint8_t sum[VV_SHA256_BYTES];
+    vv_sha256_ctx c;
+    vv_sha256_init(&c);
+    for (size_t i = 0; i < VV_ARRAY_LEN(parts); i++)
+        vv_sha256_update(&c, parts[i], strlen(parts[i]) + 1);
+    vv_sha256_final(&c, sum);
+    vv_hex(out, sum, sizeof sum);
+}
+
+static void json_headers(exchange *x, const char *etag, vv_coding coding)
+{
+    const char *name = vv_coding_name(coding);
+    vv_response_header(x->rs, "Content-Type", "application/json");
+    vv_response_header(x->rs, "Cache-Control", "no-cache");
+    vv_response_header(x->rs, "Vary", "Accept-Encoding");
+    vv_response_header(x->rs, "ETag", "\"%s%s%s\"", etag, name ? "-" : "", name ? name : "");
+    if (name)
+        vv_response_header(x->rs, "Content-Encoding", "%s", name);
+}
+
+static void timing_header(exchange *x)
+{
+    vv_response_header(x->rs, "Server-Timing", "index;dur=%.3f, fold;dur=%.3f, view;dur=%.3f, encode;dur=%.3f",
+                       (double)x->index_ns / 1e6, (double)x->fold_ns / 1e6, (double)x->view_ns / 1e6,
+                       (double)x->encode_ns / 1e6);
+}
+
+/* A body that is all there: its length is sent, and it is compressed where that pays. False without memory. */
+static bool respond_whole(exchange *x, vv_wr *w, const char *etag, vv_coding coding)
+{
+    uint64_t from = now_ns();
+    if (coding != VV_CODING_IDENTITY && w->len > COMPRESS_MIN) {
+        vv_wr packed = vv_wr_growing(w->len + 4096);
+        vv_compressor *z = vv_compressor_new(coding);
+        bool good = z && vv_compress(z, w->buf, w->len, true, &packed);
+        vv_compressor_free(z);
+        vv_wr_done(w);
+        *w = packed;
+        if (!good)
+            return false;
+    } else {
+        coding = VV_CODING_IDENTITY;
+    }
+    x->encode_ns = now_ns() - from;
+    x->rs->status = 200;
+    json_headers(x, etag, coding);
+    timing_header(x);
+    vv_response_take(x->rs, w);
+    return true;
+}
+
+static bool not_modified(exchange *x, const char *etag)
+{
+    if (!vv_etag_matches(x->rq->if_none_match, etag))
+        return false;
+    x->rs->status = 304;
+    json_headers(x, etag, VV_CODING_IDENTITY);
+    timing_header(x);
+    return true;
+}
+
+static void respond_answer(exchange *x, vv_answer *a, const char *etag)
+{
+    vv_coding coding = vv_coding_choose(x->rq->accept_encoding);
+    bool good;
+    if (vv_answer_is_whole(a)) {
+        good = respond_whole(x, &a->w, etag, coding);
+    } else {
+        x->rs->body = vv_body_new(a, coding);
+        good = x->rs->body != NULL;
+        if (good) {
+            x->rs->status = 200;
+            json_headers(x, etag, coding);
+            timing_header(x);
+        }
+    }
+    if (!good)
+        refuse(x, VV_PROBLEM_BUSY, NULL, "no memory for the answer");
+}
+
+static void serve_view(exchange *x, const route *r, vv_str id)
+{
+    const vv_look *look;
+    char etag[65];
+    uint64_t from = now_ns();
+    if (!take_look(x, &look))
+        return;
+    x->index_ns = now_ns() - from;
+    if (turn_back(x, &look)) {
+        make_etag(x, look->generation, etag);
+        if (!not_modified(x, etag)) {
+            vv_query q = {.library = x->server->library, .look = look, .params = x->target.params,
+                          .param_count = x->target.param_count, .id = id};
+            vv_error err = {0};
+            vv_answer a;
+            vv_answer_init(&a);
+            from = now_ns();
+            vv_library_load_ns(true);
+            vv_code rc = r->view(&a, &q, &err);
+            x->fold_ns = vv_library_load_ns(true);
+            x->view_ns = now_ns() - from - x->fold_ns;
+            if (rc == VV_OK)
+                respond_answer(x, &a, etag);
+            else
+                refuse_error(x, &q, &err);
+            vv_answer_done(&a);
+        }
+    }
+    vv_look_release(x->server->library, look);
+}
+
+static bool has_store(vv_server *s)
+{
+    const vv_look *look;
+    if (vv_library_look(s->library, &look, NULL) != VV_OK)
+        return false;
+    vv_look_release(s->library, look);
+    return true;
+}
+
+static void serve_page(exchange *x, const route *r)
+{
+    char etag[65];
+    if (x->target.param_count) {
+        refuse(x, VV_PROBLEM_BAD_PARAMETER, x->target.params[0].name.p, "there are no parameters here");
+        return;
+    }
+    vv_page_facts facts = {.build = x->server->build, .store_name = x->server->store_name,
+                           .has_store = has_store(x->server)};
+    make_etag(x, facts.has_store ? "1" : "0", etag);
+    if (not_modified(x, etag))
+        return;
+    vv_wr w = vv_wr_growing(PAGE_MAX);
+    vv_json j = vv_json_init(&w);
+    r->page(&j, &facts);
+    if (!vv_wr_ok(&w) || !respond_whole(x, &w, etag, vv_coding_choose(x->rq->accept_encoding)))
+        refuse(x, VV_PROBLEM_BUSY, NULL, "no memory for the answer");
+    vv_wr_done(&w);
+}
+
+/* The page for a browser; for anybody else plain words. */
+static void serve_root(exchange *x)
+{
+    vv_server *s = x->server;
+    vv_response_header(x->rs, "Vary", "Accept");
+    if (x->rq->accept && strstr(x->rq->accept, "text/html") && vv_asset_respond(x->rs, s->web_dir, "/", x->rq))
+        return;
+    char base[300];
+    snprintf(base, sizeof base, "http://%s", x->rq->host);
+    vv_page_facts facts = {.base = base, .has_store = has_store(s)};
+    vv_wr w = vv_wr_growing(PAGE_MAX);
+    vv_page_text(&w, &facts);
+    x->rs->status = 200;
+    vv_response_header(x->rs, "Content-Type", "text/plain; charset=utf-8");
+    vv_response_header(x->rs, "Cache-Control", "no-store");
+    vv_response_take(x->rs, &w);
+}
+
+static void serve(exchange *x)
+{
+    vv_str id = {NULL, 0};
+    const route *r = find_route(x->target.path, &id);
+    bool root = strcmp(x->target.path, "/") == 0;
+    vv_response asset = {0};
+    if (!r && !root && !vv_asset_respond(&asset, x->server->web_dir, x->target.path, x->rq)) {
+        refuse(x, VV_PROBLEM_NOT_FOUND, NULL, "no resource has that path");
+        return;
+    }
+    if (strcmp(x->rq->method, "GET") != 0 && strcmp(x->rq->method, "HEAD") != 0)
+        refuse(x, VV_PROBLEM_METHOD, NULL, "resources are only read here");
+    else if (r && r->view)
+        serve_view(x, r, id);
+    else if (r)
+        serve_page(x, r);
+    else if (x->target.param_count)
+        refuse(x, VV_PROBLEM_BAD_PARAMETER, x->target.params[0].name.p, "there are no parameters here");
+    else if (root)
+        serve_root(x);
+    else {
+        *x->rs = asset;
+        asset = (vv_response){0};
+    }
+    vv_response_done(&asset);
+}
+
+void vv_server_handle(vv_server *s, const vv_request *rq, vv_response *rs)
+{
+    exchange x = {.server = s, .rq = rq, .rs = rs};
+    vv_problem problem;
+    if (!vv_guard_check(&s->guard, rq, &problem) || !vv_target_parse(rq->target, &x.target, &problem)) {
+        vv_problem_respond(rs, &problem);
+    } else {
+        switch (vv_token_check(&s->token, rq, &x.target)) {
+        case VV_TOKEN_GOOD:
+            serve(&x);
+            break;
+        case VV_TOKEN_TRADE:
+            vv_token_trade(&s->token, rq, rs);
+            break;
+        case VV_TOKEN_BAD:
+            refuse(&x, VV_PROBLEM_UNAUTHORIZED, NULL, "the request carries no valid token");
+            break;
+        }
+    }
+    vv_target_done(&x.target);
+    security_headers(rs);
+}

@@ -1,0 +1,25 @@
+/*
+ * The server without its sockets: from a request to a response. It owns the library of the store it answers about.
+ * vv_server_handle may be called by many threads at once.
+ */
+#pragma once
+
+#include "server/guard.h"
+
+typedef struct {
+    const char *store_path;
+    const char *token;     /* what a client must know, or NULL */
+    const char *web_dir;   /* the dashboard's files from there, for development; NULL: the embedded ones */
+    size_t memory_bytes;   /* of loaded executions */
+} vv_server_options;
+
+typedef struct vv_server vv_server;
+
+VV_MUST_CHECK vv_code vv_server_new(vv_server **ret, const vv_server_options *o, vv_error *err);
+void vv_server_free(vv_server *s); /* after all responses are done */
+
+/* Hosts and port are known once the server listens; before the first request. */
+void vv_server_set_guard(vv_server *s, const vv_guard *g);
+
+/* Answers into an empty response. */
+void vv_server_handle(vv_server *s, const vv_request *rq, vv_response *rs);

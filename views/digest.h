@@ -1,0 +1,36 @@
+/*
+ * What lists and summaries say of an execution, small enough to be kept when its profile is not: totals, entry,
+ * evidence. Immutable once made; shareable between threads.
+ */
+#pragma once
+
+#include "views/evidence.h"
+
+/* Sums over all contexts and overflow buckets (http-api section 6): inclusive counts Root edges, spawned Spawn edges. */
+typedef struct {
+    vv_u128 calls, errors, cancelled, selected;
+    __int128 open;
+    vv_u128 inclusive_ns, spawned_inclusive_ns, self_ns, await_ns;
+} vv_totals;
+
+typedef struct {
+    bool known;          /* false where the fold failed: numbers are unknown, not zero */
+    vv_totals totals;
+    uint64_t contexts, spans, threads, errors_captured;
+    bool has_entry;      /* exactly one context of Root edge stands for the entry */
+    uint32_t entry_function;
+    char *entry_fqn, *entry_display; /* NULL where no table names it; owned */
+    bool has_duration;
+    uint64_t duration_ns; /* the root call's inclusive time where its span was kept, else ended - started */
+    uint8_t cct_health;
+    vv_data_state data_state;
+    vv_evidence evidence;
+    void *holder; /* the library's */
+} vv_digest;
+
+VV_MUST_CHECK vv_code vv_digest_new(vv_digest **ret, const vv_execution *execution, const vv_profile *p, vv_error *err);
+void vv_digest_free(vv_digest *d);
+
+vv_totals vv_totals_of(const vv_profile *p);
+/* The object "totals"; null where known is false. */
+void vv_totals_json(vv_json *j, bool known, const vv_totals *t);

@@ -1,0 +1,270 @@
+#include "config.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "views/executions.h"
+
+enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000, POSITION = 1 + 8 + 32 };
+
+typedef struct {
+    bool has_status, has_since, has_until, has_stream, has_program;
+    unsigned status;
+    uint64_t since, until, limit;
+    vv_euid stream;
+    vv_program_id program;
+    const vv_str *text;
+} filter;
+
+/* Reads n digits; -1 where there are none. */
+static int digits(const char *p, size_t n)
+{
+    int v = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!isdigit((unsigned char)p[i]))
+            return -1;
+        v = v * 10 + (p[i] - '0');
+    }
+    return v;
+}
+
+/* RFC 3339 in UTC with up to nine digits of fraction: "2026-11-29T23:45:29.5Z". */
+static bool parse_rfc3339(vv_str s, uint64_t *ret)
+{
+    static const struct {
+        uint8_t at, n;
+        char after;
+        int min, max;
+    } parts[] = {{0, 4, '-', 1970, 2500}, {5, 2, '-', 1, 12}, {8, 2, 'T', 1, 31},
+                 {11, 2, ':', 0, 23}, {14, 2, ':', 0, 59}, {17, 2, 0, 0, 60}};
+    int v[6];
+    if (s.n < 20 || s.p[s.n - 1] != 'Z')
+        return false;
+    for (size_t i = 0; i < VV_ARRAY_LEN(parts); i++) {
+        v[i] = digits(s.p + parts[i].at, parts[i].n);
+        if (v[i] < parts[i].min || v[i] > parts[i].max
+            || (parts[i].after && s.p[parts[i].at + parts[i].n] != parts[i].after))
+            return false;
+    }
+    uint64_t fraction = 0;
+    size_t n = s.n - 1 - 19;
+    if (n) {
+        int f = n >= 2 && n <= 10 && s.p[19] == '.' ? digits(s.p + 20, n - 1) : -1;
+        if (f < 0)
+            return false;
+        fraction = (uint64_t)f;
+        for (size_t i = n - 1; i < 9; i++)
+            fraction *= 10;
+    }
+    struct tm tm = {.tm_year = v[0] - 1900, .tm_mon = v[1] - 1, .tm_mday = v[2], .tm_hour = v[3], .tm_min = v[4],
+                    .tm_sec = v[5]};
+    time_t seconds = timegm(&tm);
+    if (tm.tm_mday != v[2] || seconds < 0)
+        return false;
+    *ret = (uint64_t)seconds * 1000000000u + fraction;
+    return true;
+}
+
+static vv_code read_time(vv_query *q, const char *name, bool *has, uint64_t *ret, vv_error *err)
+{
+    const vv_str *s = vv_query_value(q, name);
+    *has = s != NULL;
+    if (!s || parse_rfc3339(*s, ret) || vv_query_number(q, name, 0, UINT64_MAX, ret, NULL) == VV_OK)
+        return VV_OK;
+    return vv_query_fail(q, name, err, "must be nanoseconds since 1970, or a time such as 2026-01-31T12:00:00Z");
+}
+
+static vv_code read_id(vv_query *q, const char *name, bool *has, uint8_t out[16], vv_error *err)
+{
+    const vv_str *s = vv_query_value(q, name);
+    *has = s != NULL;
+    if (!s || vv_unhex(out, 16, *s))
+        return VV_OK;
+    return vv_query_fail(q, name, err, "must be 32 hexadecimal digits");
+}
+
+static vv_code read_filter(vv_query *q, filter *f, vv_error *err)
+{
+    static const char *const names[] = {"status", "q", "since", "until", "stream", "program", "limit", "cursor", NULL};
+    static const char *const statuses[] = {"succeeded", "failed", "cancelled", "panicked", "abandoned", "running"};
+    *f = (filter){.limit = LIMIT_DEFAULT};
+    vv_code rc = vv_query_check(q, names, err);
+    if (rc == VV_OK)
+        rc = vv_query_word(q, "status", statuses, VV_ARRAY_LEN(statuses), &f->status, err);
+    if (rc == VV_OK)
+        rc = read_time(q, "since", &f->has_since, &f->since, err);
+    if (rc == VV_OK)
+        rc = read_time(q, "until", &f->has_until, &f->until, err);
+    if (rc == VV_OK)
+        rc = read_id(q, "stream", &f->has_stream, f->stream.b, err);
+    if (rc == VV_OK)
+        rc = read_id(q, "program", &f->has_program, f->program.b, err);
+    if (rc == VV_OK)
+        rc = vv_query_number(q, "limit", 1, LIMIT_MAX, &f->limit, err);
+    f->has_status = vv_query_value(q, "status") != NULL;
+    f->text = vv_query_value(q, "q");
+    return rc;
+}
+
+/* What the index alone decides. A start that is unknown is in no span of time. */
+static bool index_matches(const filter *f, const vv_found *x)
+{
+    return (!f->has_status || x->execution->status == f->status)
+        && (!f->has_since || (x->has_time && x->unix_ns >= f->since))
+        && (!f->has_until || (x->has_time && x->unix_ns < f->until))
+        && (!f->has_stream || memcmp(f->stream.b, x->stream->euid.b, 16) == 0)
+        && (!f->has_program
+            || (x->execution->engine && memcmp(f->program.b, x->execution->engine->program.b, 16) == 0));
+}
+
+static bool text_matches(const filter *f, const vv_found *x, const vv_digest *d)
+{
+    if (!f->text)
+        return true;
+    char id[VV_THREAD_TEXT], shorter[VV_SHORT_ID];
+    vv_thread_text(id, &x->execution->root);
+    vv_short_id(shorter, &x->execution->root);
+    const vv_engine *e = x->execution->engine;
+    const vv_str fields[] = {
+        vv_cstr(id), vv_cstr(shorter), vv_cstr(d->entry_fqn), vv_cstr(d->entry_display),
+        e && e->source.present ? e->source.s : (vv_str){NULL, 0},
+        e && e->revision.present ? e->revision.s : (vv_str){NULL, 0},
+    };
+    for (size_t i = 0; i < VV_ARRAY_LEN(fields); i++)
+        if (fields[i].n && vv_text_contains(fields[i], *f->text))
+            return true;
+    return f->text->n == 0;
+}
+
+static void put_position(uint8_t out[POSITION], const vv_found *f)
+{
+    out[0] = f->has_time;
+    vv_put64(out + 1, f->unix_ns);
+    memcpy(out + 9, f->execution->root.b, 32);
+}
+
+/* Newest first: a smaller position is later in the list. */
+static bool after_position(const uint8_t position[POSITION], const vv_found *f)
+{
+    uint8_t own[POSITION];
+    put_position(own, f);
+    return memcmp(own, position, POSITION) < 0;
+}
+
+typedef struct {
+    vv_found found;
+    const vv_digest *digest;
+} item;
+
+typedef struct {
+    item *items;
+    size_t count;
+    bool more;
+} page;
+
+static void page_done(vv_query *q, page *p)
+{
+    for (size_t i = 0; i < p->count; i++)
+        vv_digest_release(q->library, p->items[i].digest);
+    free(p->items);
+}
+
+static vv_code collect(vv_query *q, const filter *f, const vv_found *list, size_t n, page *ret, vv_error *err)
+{
+    uint8_t position[POSITION];
+    bool has_cursor;
+    vv_code rc = vv_query_cursor(q, "executions", position, sizeof position, &has_cursor, err);
+    if (rc != VV_OK)
+        return rc;
+    ret->items = malloc((f->limit < n ? f->limit : n) * sizeof *ret->items + 1);
+    if (!ret->items)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for a page");
+    for (size_t i = 0; i < n; i++) {
+        if ((has_cursor && !after_position(position, &list[i])) || !index_matches(f, &list[i]))
+            continue;
+        if (ret->count == f->limit && !f->text) {
+            ret->more = true;
+            break;
+        }
+        const vv_digest *d;
+        rc = vv_library_digest(q->library, q->look, list[i].stream, list[i].execution, &d, err);
+        if (rc != VV_OK)
+            return rc;
+        bool match = text_matches(f, &list[i], d);
+        if (match && ret->count < f->limit) {
+            ret->items[ret->count++] = (item){list[i], d};
+            continue;
+        }
+        vv_digest_release(q->library, d);
+        if (match) {
+            ret->more = true;
+            break;
+        }
+    }
+    return VV_OK;
+}
+
+static vv_code page_evidence(const vv_query *q, const page *p, vv_evidence *e, vv_error *err)
+{
+    vv_code rc = VV_OK;
+    for (size_t i = 0; i < p->count && rc == VV_OK; i++)
+        rc = vv_evidence_merge(e, &p->items[i].digest->evidence, err);
+    for (size_t i = 0; i < q->look->store->stream_count && rc == VV_OK; i++)
+        if (q->look->store->streams[i].failed)
+            rc = vv_evidence_stream_error(e, &q->look->store->streams[i], err);
+    return rc;
+}
+
+static void page_json(vv_json *j, const vv_query *q, const page *p, const vv_evidence *e)
+{
+    vv_json_obj(j);
+    vv_json_key(j, "snapshot");
+    vv_snapshot_json(j, q->look);
+    vv_json_key(j, "evidence");
+    vv_evidence_json(j, e, p->more, NULL);
+    vv_json_key(j, "items");
+    vv_json_arr(j);
+    for (size_t i = 0; i < p->count; i++) {
+        vv_json_obj(j);
+        vv_execution_fields_json(j, &p->items[i].found, p->items[i].digest);
+        vv_json_end_obj(j);
+    }
+    vv_json_end_arr(j);
+    vv_json_key(j, "next");
+    if (p->more && p->count) {
+        uint8_t position[POSITION];
+        char text[VV_CURSOR_TEXT];
+        put_position(position, &p->items[p->count - 1].found);
+        vv_query_cursor_text(q, "executions", position, sizeof position, text);
+        vv_json_cstr(j, text);
+    } else {
+        vv_json_null(j);
+    }
+    vv_json_end_obj(j);
+}
+
+vv_code vv_view_executions(vv_json *j, vv_query *q, vv_error *err)
+{
+    filter f;
+    vv_found *list;
+    size_t n;
+    vv_code rc = read_filter(q, &f, err);
+    if (rc == VV_OK)
+        rc = vv_list_executions(q->look, &list, &n, err);
+    if (rc != VV_OK)
+        return rc;
+    page p = {0};
+    vv_evidence e = {0};
+    rc = collect(q, &f, list, n, &p, err);
+    if (rc == VV_OK)
+        rc = page_evidence(q, &p, &e, err);
+    if (rc == VV_OK)
+        page_json(j, q, &p, &e);
+    vv_evidence_done(&e);
+    page_done(q, &p);
+    free(list);
+    return rc;
+}

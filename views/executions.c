@@ -1,0 +1,365 @@
+#include "config.h"
+
+#include "views/executions.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/text.h"
+
+void vv_short_id(char out[VV_SHORT_ID], const vv_thread_ref *root)
+{
+    snprintf(out, VV_SHORT_ID, "%08" PRIx32 ".%" PRIu64 ".%" PRIu64, vv_be32(root->b + 12), vv_thread_engine(root),
+             vv_thread_number(root));
+}
+
+void vv_time_text(char out[VV_TIME_TEXT], uint64_t unix_ns)
+{
+    time_t seconds = (time_t)(unix_ns / 1000000000u);
+    struct tm tm;
+    gmtime_r(&seconds, &tm);
+    size_t n = strftime(out, VV_TIME_TEXT, "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(out + n, VV_TIME_TEXT - n, ".%09uZ", (unsigned)(unix_ns % 1000000000u));
+}
+
+static int newest_first(const void *a, const void *b)
+{
+    const vv_found *x = a, *y = b;
+    if (x->has_time != y->has_time)
+        return x->has_time ? -1 : 1;
+    if (x->unix_ns != y->unix_ns)
+        return x->unix_ns > y->unix_ns ? -1 : 1;
+    return -memcmp(x->execution->root.b, y->execution->root.b, sizeof x->execution->root.b);
+}
+
+static vv_found found(const vv_stream *s, const vv_execution *x)
+{
+    vv_found f = {.stream = s, .execution = x};
+    f.has_time = x->has_start && vv_stream_unix_ns(s, x->started_ns, &f.unix_ns);
+    if (!f.has_time)
+        f.unix_ns = 0;
+    return f;
+}
+
+vv_code vv_list_executions(const vv_look *look, vv_found **ret, size_t *ret_count, vv_error *err)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < look->store->stream_count; i++)
+        n += look->store->streams[i].execution_count;
+    vv_found *list = malloc((n ? n : 1) * sizeof *list);
+    if (!list)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for a list of %zu executions", n);
+    size_t at = 0;
+    for (size_t i = 0; i < look->store->stream_count; i++) {
+        const vv_stream *s = &look->store->streams[i];
+        for (size_t k = 0; k < s->execution_count; k++)
+            list[at++] = found(s, &s->executions[k]);
+    }
+    qsort(list, n, sizeof *list, newest_first);
+    *ret = list;
+    *ret_count = n;
+    return VV_OK;
+}
+
+static vv_code not_found(vv_query *q, const char *name, vv_error *err)
+{
+    q->parameter = name;
+    return vv_fail(err, VV_ERR_NOTFOUND, "no execution of that name in this store");
+}
+
+/* Reads decimal digits at *p, not beyond end. */
+static bool take_number(const char **p, const char *end, uint64_t *ret)
+{
+    const char *from = *p;
+    uint64_t v = 0;
+    for (; *p < end && isdigit((unsigned char)**p); ++*p)
+        if (__builtin_mul_overflow(v, (uint64_t)10, &v) || __builtin_add_overflow(v, (uint64_t)(**p - '0'), &v))
+            return false;
+    *ret = v;
+    return *p > from;
+}
+
+static vv_code find_latest(vv_query *q, uint64_t back, const char *name, vv_found *ret, vv_error *err)
+{
+    vv_found *list;
+    size_t n;
+    vv_code rc = vv_list_executions(q->look, &list, &n, err);
+    if (rc != VV_OK)
+        return rc;
+    if (back < n && list[back].has_time)
+        *ret = list[back];
+    else
+        rc = not_found(q, name, err);
+    free(list);
+    return rc;
+}
+
+static vv_code find_short(vv_query *q, const uint8_t tail[4], uint64_t engine, uint64_t thread, const char *name,
+                          vv_found *ret, vv_error *err)
+{
+    q->match_count = 0;
+    for (size_t i = 0; i < q->look->store->stream_count; i++) {
+        const vv_stream *s = &q->look->store->streams[i];
+        if (memcmp(s->euid.b + 12, tail, 4) != 0)
+            continue;
+        vv_thread_ref root = vv_thread_ref_make(&s->euid, engine, thread);
+        const vv_execution *x = vv_stream_execution(s, &root);
+        if (!x || q->match_count == VV_QUERY_MATCHES)
+            continue;
+        *ret = found(s, x);
+        q->matches[q->match_count++] = root;
+    }
+    if (q->match_count == 0)
+        return not_found(q, name, err);
+    if (q->match_count == 1)
+        return VV_OK;
+    q->parameter = name;
+    return vv_fail(err, VV_ERR_AMBIGUOUS, "that short id stands for several executions");
+}
+
+vv_code vv_query_execution(vv_query *q, vv_str id, const char *name, vv_found *ret, vv_error *err)
+{
+    static const char latest[] = "latest";
+    const char *p = id.p, *end = id.p + id.n;
+    if (id.n >= strlen(latest) && memcmp(p, latest, strlen(latest)) == 0) {
+        uint64_t back = 0;
+        p += strlen(latest);
+        if (p == end || (*p++ == '~' && take_number(&p, end, &back) && p == end))
+            return find_latest(q, back, name, ret, err);
+    } else if (id.n > 9 && p[8] == '.') {
+        uint8_t tail[4];
+        uint64_t engine, thread;
+        bool good = vv_unhex(tail, 4, (vv_str){p, 8});
+        p += 9;
+        if (good && take_number(&p, end, &engine) && p < end && *p++ == '.' && take_number(&p, end, &thread)
+            && p == end)
+            return find_short(q, tail, engine, thread, name, ret, err);
+    } else {
+        vv_thread_ref root;
+        if (vv_thread_parse(id, &root, NULL) == VV_OK) {
+            vv_euid euid;
+            memcpy(euid.b, root.b, sizeof euid.b);
+            const vv_stream *s = vv_store_stream(q->look->store, &euid);
+            const vv_execution *x = s ? vv_stream_execution(s, &root) : NULL;
+            if (!x)
+                return not_found(q, name, err);
+            *ret = found(s, x);
+            return VV_OK;
+        }
+    }
+    return vv_query_fail(q, name, err, "is not an execution's id: use its thread text, its short id, latest or latest~N");
+}
+
+vv_code vv_query_scope(vv_query *q, vv_found *ret, vv_error *err)
+{
+    const vv_str *id = vv_query_value(q, "execution");
+    if (!id)
+        return vv_query_fail(q, "execution", err, "is needed: an execution's id, or latest");
+    return vv_query_execution(q, *id, "execution", ret, err);
+}
+
+static void opt_text_json(vv_json *j, const char *key, const vv_opt_str *s)
+{
+    vv_json_key(j, key);
+    if (s && s->present)
+        vv_json_str(j, s->s);
+    else
+        vv_json_null(j);
+}
+
+static void time_fields_json(vv_json *j, const char *unix_key, const char *at_key, bool has, uint64_t unix_ns)
+{
+    if (!has) {
+        vv_json_kv_null(j, unix_key);
+        vv_json_kv_null(j, at_key);
+        return;
+    }
+    char text[VV_TIME_TEXT];
+    vv_time_text(text, unix_ns);
+    vv_json_kv_u64(j, unix_key, unix_ns);
+    vv_json_kv_cstr(j, at_key, text);
+}
+
+static void opt_number_json(vv_json *j, const char *key, bool has, uint64_t v)
+{
+    vv_json_key(j, key);
+    if (has)
+        vv_json_u64(j, v);
+    else
+        vv_json_null(j);
+}
+
+static void identity_fields_json(vv_json *j, const vv_found *f)
+{
+    const vv_execution *x = f->execution;
+    char text[VV_THREAD_TEXT], shorter[VV_SHORT_ID], runtime[VV_RUNTIME_TEXT];
+    vv_thread_text(text, &x->root);
+    vv_short_id(shorter, &x->root);
+    vv_json_kv_cstr(j, "execution_id", text);
+    vv_json_kv_cstr(j, "short_id", shorter);
+    vv_json_kv_hex(j, "process_id", f->stream->euid.b, sizeof f->stream->euid.b);
+    opt_number_json(j, "pid", f->stream->has_header, f->stream->header.pid);
+    vv_json_kv_u64(j, "engine_id", vv_thread_engine(&x->root));
+    if (x->engine)
+        vv_json_kv_hex(j, "program_id", x->engine->program.b, sizeof x->engine->program.b);
+    else
+        vv_json_kv_null(j, "program_id");
+    opt_text_json(j, "revision_id", x->engine ? &x->engine->revision : NULL);
+    opt_text_json(j, "source_label", x->engine ? &x->engine->source : NULL);
+    if (x->has_start) {
+        vv_runtime_text(runtime, &x->runtime_id);
+        vv_json_kv_cstr(j, "runtime_id", runtime);
+    } else {
+        vv_json_kv_null(j, "runtime_id");
+    }
+}
+
+static void range_fields_json(vv_json *j, const vv_execution *x)
+{
+    bool has = x->has_end && x->count;
+    opt_number_json(j, "data_first_seq", has, x->first);
+    opt_number_json(j, "data_last_seq", has, x->last);
+    opt_number_json(j, "data_file_count", x->has_end, x->count);
+}
+
+static void number_fields_json(vv_json *j, const vv_digest *d)
+{
+    static const char *const keys[] = {"total_calls", "total_errors", "total_cancelled"};
+    const vv_u128 values[] = {d->totals.calls, d->totals.errors, d->totals.cancelled};
+    for (size_t i = 0; i < VV_ARRAY_LEN(keys); i++) {
+        vv_json_key(j, keys[i]);
+        if (d->known)
+            vv_json_u128(j, values[i]);
+        else
+            vv_json_null(j);
+    }
+    opt_number_json(j, "calls_retained", d->known, d->spans);
+    opt_number_json(j, "errors_captured", d->known, d->errors_captured);
+    opt_number_json(j, "threads_total", d->known, d->threads);
+    opt_number_json(j, "contexts_total", d->known, d->contexts);
+}
+
+void vv_execution_fields_json(vv_json *j, const vv_found *f, const vv_digest *d)
+{
+    const vv_execution *x = f->execution;
+    uint64_t ended = 0;
+    bool has_ended = x->has_end && vv_stream_unix_ns(f->stream, x->ended_ns, &ended);
+    identity_fields_json(j, f);
+    opt_number_json(j, "entry_function_id", d->has_entry, d->entry_function);
+    vv_json_kv_cstr(j, "entry_fqn", d->entry_fqn);
+    vv_json_kv_cstr(j, "entry_display_name", d->entry_display);
+    vv_json_kv_cstr(j, "status", vv_status_word(x->status));
+    vv_json_kv_cstr(j, "index_state", vv_index_state_word(x->index_state));
+    vv_json_kv_cstr(j, "data_state", vv_data_state_word(d->data_state));
+    vv_json_kv_cstr(j, "verdict", vv_verdict_name(d->evidence.verdict));
+    vv_json_kv_bool(j, "alive", f->stream->alive);
+    opt_number_json(j, "started_ns", x->has_start, x->started_ns);
+    opt_number_json(j, "ended_ns", x->has_end, x->ended_ns);
+    time_fields_json(j, "started_unix_ns", "started_at", f->has_time, f->unix_ns);
+    time_fields_json(j, "ended_unix_ns", "ended_at", has_ended, ended);
+    opt_number_json(j, "duration_ns", d->has_duration, d->duration_ns);
+    number_fields_json(j, d);
+    range_fields_json(j, x);
+}
+
+static void health_json(vv_json *j, const vv_execution *x)
+{
+    vv_json_key(j, "health");
+    if (!x->has_end) {
+        vv_json_null(j);
+        return;
+    }
+    vv_json_obj(j);
+    for (unsigned i = 0; i < VV_HEALTH_COUNT; i++)
+        vv_json_kv_u64(j, vv_health_name(i), x->health.v[i]);
+    vv_json_end_obj(j);
+}
+
+static void cct_health_json(vv_json *j, const vv_digest *d)
+{
+    static const char *const words[] = {"counter_saturated", "await_counter_saturated", "self_time_underflow"};
+    vv_json_key(j, "cct_health");
+    if (!d->known) {
+        vv_json_null(j);
+        return;
+    }
+    vv_json_arr(j);
+    for (unsigned i = 0; i < VV_ARRAY_LEN(words); i++)
+        if (d->cct_health & 1u << i)
+            vv_json_cstr(j, words[i]);
+    vv_json_end_arr(j);
+}
+
+static void overflow_json(vv_json *j, const vv_profile *p)
+{
+    vv_json_key(j, "overflow");
+    vv_json_arr(j);
+    for (uint32_t i = p->context_count; i < p->node_count; i++) {
+        char id[VV_OVERFLOW_ID];
+        const vv_node *n = &p->nodes[i];
+        vv_profile_overflow_id(p, i, id);
+        vv_json_obj(j);
+        vv_json_kv_cstr(j, "id", id);
+        vv_json_kv_u64(j, "calls", n->counters->started);
+        vv_json_kv_u64(j, "errors", n->counters->error);
+        vv_json_kv_u128(j, "inclusive_ns", n->counters->inclusive_ns);
+        vv_json_end_obj(j);
+    }
+    vv_json_end_arr(j);
+}
+
+static void thread_issues_json(vv_json *j, const vv_fold *f)
+{
+    static const char *const words[] = {"missing_start", "missing_parent", "root_mismatch"};
+    vv_json_key(j, "thread_issues");
+    vv_json_arr(j);
+    for (size_t i = 0; i < f->thread_issue_count && i < VV_EVIDENCE_ISSUES && !f->failed; i++) {
+        char text[VV_THREAD_TEXT];
+        vv_thread_text(text, &f->thread_issues[i].thread);
+        vv_json_obj(j);
+        vv_json_kv_cstr(j, "thread", text);
+        vv_json_kv_cstr(j, "kind", words[f->thread_issues[i].kind]);
+        vv_json_end_obj(j);
+    }
+    vv_json_end_arr(j);
+}
+
+vv_code vv_view_execution(vv_json *j, vv_query *q, vv_error *err)
+{
+    static const char *const names[] = {NULL};
+    vv_found f;
+    const vv_profile *p;
+    const vv_digest *d;
+    vv_code rc = vv_query_check(q, names, err);
+    if (rc == VV_OK)
+        rc = vv_query_execution(q, q->id, "id", &f, err);
+    if (rc == VV_OK)
+        rc = vv_library_digest(q->library, q->look, f.stream, f.execution, &d, err);
+    if (rc != VV_OK)
+        return rc;
+    rc = vv_library_profile(q->library, q->look, f.stream, f.execution, &p, err);
+    if (rc == VV_OK) {
+        vv_json_obj(j);
+        vv_json_key(j, "snapshot");
+        vv_snapshot_json(j, q->look);
+        vv_json_key(j, "evidence");
+        vv_evidence_json(j, &d->evidence, false, NULL);
+        vv_json_key(j, "execution");
+        vv_json_obj(j);
+        vv_execution_fields_json(j, &f, d);
+        vv_json_end_obj(j);
+        vv_json_key(j, "totals");
+        vv_totals_json(j, d->known, &d->totals);
+        health_json(j, f.execution);
+        cct_health_json(j, d);
+        overflow_json(j, p);
+        thread_issues_json(j, p->fold);
+        vv_json_end_obj(j);
+        vv_profile_release(q->library, p);
+    }
+    vv_digest_release(q->library, d);
+    return rc;
+}

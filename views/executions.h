@@ -1,0 +1,38 @@
+/* Executions: finding one by its names, the list newest first, and the summary of one (http-api sections 1 and 3). */
+#pragma once
+
+#include "views/query.h"
+
+/* "<last 8 hex of the stream id>.<engine>.<thread>" */
+enum { VV_SHORT_ID = 52 };
+void vv_short_id(char out[VV_SHORT_ID], const vv_thread_ref *root);
+
+/* "2026-11-29T23:45:29.123456789Z" */
+enum { VV_TIME_TEXT = 40 };
+void vv_time_text(char out[VV_TIME_TEXT], uint64_t unix_ns);
+
+typedef struct {
+    const vv_stream *stream;
+    const vv_execution *execution;
+    bool has_time;
+    uint64_t unix_ns; /* wall clock of the start */
+} vv_found;
+
+/*
+ * The execution that id names: full thread text, short id, latest, latest~N. ARG where it is none of these, NOTFOUND, AMBIGUOUS (with
+ * q->matches). name is the parameter to blame.
+ */
+VV_MUST_CHECK vv_code vv_query_execution(vv_query *q, vv_str id, const char *name, vv_found *ret, vv_error *err);
+
+/* The execution that the parameter "execution" names; it is needed. */
+VV_MUST_CHECK vv_code vv_query_scope(vv_query *q, vv_found *ret, vv_error *err);
+
+/* All executions of the look, newest first, those of unknown start last. The caller frees. */
+VV_MUST_CHECK vv_code vv_list_executions(const vv_look *look, vv_found **ret, size_t *ret_count, vv_error *err);
+
+/* Writes the fields of one execution into an open object. */
+void vv_execution_fields_json(vv_json *j, const vv_found *f, const vv_digest *d);
+
+/* The answers: /executions (status, q, since, until, stream, program, limit, cursor) and /executions/{id}. */
+VV_MUST_CHECK vv_code vv_view_executions(vv_json *j, vv_query *q, vv_error *err);
+VV_MUST_CHECK vv_code vv_view_execution(vv_json *j, vv_query *q, vv_error *err);

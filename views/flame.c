@@ -1,0 +1,413 @@
+#include "config.h"
+
+#include "views/flame.h"
+
+#include <stdlib.h>
+
+/* What a build works on; arrays by node. */
+typedef struct {
+    const vv_profile *p;
+    const vv_flame_options *o;
+    vv_u128 *size, *need; /* a node's own size, and the largest one in its subtree */
+    uint8_t *keep;
+    uint32_t *depth;
+    uint32_t *sorted;     /* as the profile's child list, each parent's children largest first */
+    uint32_t *tops;       /* the top-level nodes of this answer, largest first */
+    uint32_t top_count;
+    uint32_t *stack, *preorder;
+    uint32_t preorder_count;
+    uint32_t *sliver_of;  /* sliver of a kept node, VV_NONE = it has none; the last entry is the top's */
+} work;
+
+static bool follows(unsigned edges, const vv_node *n)
+{
+    return n->edge < VV_EDGES && (edges & 1u << n->edge);
+}
+
+static vv_u128 own_value(const vv_node *n, vv_metric m)
+{
+    switch (m) {
+    case VV_METRIC_INCLUSIVE:
+        return n->counters->inclusive_ns;
+    case VV_METRIC_SELF:
+        return n->self_ns;
+    case VV_METRIC_AWAIT:
+    case VV_METRIC_AWAIT_SUBTREE:
+        return n->counters->await_ns;
+    case VV_METRIC_CALLS:
+        return n->counters->started;
+    case VV_METRIC_ERRORS:
+        return n->counters->error;
+    }
+    return 0;
+}
+
+/*
+ * Sizes, children before parents. Inclusive time is laid out as max(inclusive, self + await + Call children), since an open call's own
+ * time lags behind; the await of a subtree follows Call edges; everything else is the sum over all descendants.
+ */
+static void compute_sizes(const work *w, unsigned edges, vv_u128 *size)
+{
+    const vv_profile *p = w->p;
+    vv_metric m = w->o->metric;
+    bool call_only = m == VV_METRIC_INCLUSIVE || m == VV_METRIC_AWAIT_SUBTREE;
+    for (uint32_t k = p->node_count; k-- > 0;) {
+        uint32_t i = p->order[k];
+        const vv_node *n = &p->nodes[i];
+        vv_u128 below = 0;
+        for (uint32_t c = p->child_first[i]; c < p->child_first[i + 1]; c++) {
+            const vv_node *child = &p->nodes[p->child[c]];
+            if (follows(edges, child) && (!call_only || child->edge == VV_EDGE_CALL))
+                below = vv_sat128(below, size[p->child[c]]);
+        }
+        vv_u128 own = own_value(n, m);
+        if (m == VV_METRIC_INCLUSIVE) {
+            vv_u128 parts = vv_sat128(vv_sat128(n->self_ns, n->counters->await_ns), below);
+            size[i] = parts > own ? parts : own;
+        } else {
+            size[i] = vv_sat128(own, below);
+        }
+    }
+}
+
+static vv_u128 sum_sizes(const vv_u128 *size, const uint32_t *nodes, uint32_t n)
+{
+    vv_u128 sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum = vv_sat128(sum, size[nodes[i]]);
+    return sum;
+}
+
+/* Counts what stays out because its edge, or one above it, is not followed. Uses keep as a mark. */
+static void count_filtered(const work *w, vv_filtered *ret)
+{
+    const vv_profile *p = w->p;
+    for (uint32_t k = 0; k < p->node_count; k++) {
+        uint32_t i = p->order[k];
+        const vv_node *n = &p->nodes[i];
+        w->keep[i] = n->parent == VV_NONE || (w->keep[n->parent] && follows(w->o->edges, n));
+        if (w->keep[i])
+            continue;
+        ret->nodes++;
+        ret->calls += n->counters->started;
+        ret->self_ns = vv_sat128(ret->self_ns, n->self_ns);
+    }
+}
+
+static vv_code find_root(work *w, vv_error *err)
+{
+    const vv_profile *p = w->p;
+    w->top_count = 0;
+    if (!w->o->root_is_path) {
+        vv_context_key key;
+        memcpy(key.b, w->o->root, sizeof key.b);
+        uint32_t at = p->node_count ? vv_fold_find_context(p->fold, &key) : VV_MAP_NONE;
+        if (at != VV_MAP_NONE)
+            w->tops[w->top_count++] = at;
+        return VV_OK;
+    }
+    vv_path_id *paths = malloc(((size_t)p->node_count + 1) * sizeof *paths);
+    bool *has = calloc((size_t)p->node_count + 1, sizeof *has);
+    if (paths && has) {
+        vv_profile_paths(p, paths, has);
+        for (uint32_t i = 0; i < p->node_count; i++)
+            if (has[i] && memcmp(paths[i].b, w->o->root, sizeof paths[i].b) == 0)
+                w->tops[w->top_count++] = i;
+    }
+    vv_code rc = paths && has ? VV_OK : vv_fail(err, VV_ERR_NOMEM, "no memory for path ids");
+    free(paths);
+    free(has);
+    return rc;
+}
+
+/* Largest first; equals by context key; overflow buckets last in their fixed order. */
+static int compare_nodes(const void *a, const void *b, void *cls)
+{
+    const work *w = cls;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    if (w->size[x] != w->size[y])
+        return w->size[x] > w->size[y] ? -1 : 1;
+    uint32_t contexts = w->p->context_count;
+    if (x < contexts && y < contexts)
+        return memcmp(w->p->fold->contexts[x].key.b, w->p->fold->contexts[y].key.b, 32);
+    return x < y ? -1 : x > y;
+}
+
+static void sort_nodes(work *w)
+{
+    const vv_profile *p = w->p;
+    memcpy(w->sorted, p->child, p->node_count * sizeof *w->sorted);
+    for (uint32_t i = 0; i < p->node_count; i++) {
+        uint32_t from = p->child_first[i], n = p->child_first[i + 1] - from;
+        if (n > 1)
+            qsort_r(w->sorted + from, n, sizeof *w->sorted, compare_nodes, w);
+    }
+    qsort_r(w->tops, w->top_count, sizeof *w->tops, compare_nodes, w);
+}
+
+static void compute_need(work *w)
+{
+    const vv_profile *p = w->p;
+    for (uint32_t k = p->node_count; k-- > 0;) {
+        uint32_t i = p->order[k];
+        w->need[i] = w->size[i];
+        for (uint32_t c = p->child_first[i]; c < p->child_first[i + 1]; c++) {
+            uint32_t child = p->child[c];
+            if (follows(w->o->edges, &p->nodes[child]) && w->need[child] > w->need[i])
+                w->need[i] = w->need[child];
+        }
+    }
+}
+
+/* Smallest size that is not below half a pixel. */
+static vv_u128 half_pixel(vv_u128 whole, uint64_t width)
+{
+    if (width == 0 || whole == 0)
+        return 0;
+    vv_u128 pixels = (vv_u128)width * 2;
+    return (whole - 1) / pixels + 1;
+}
+
+/* Walks what stays, parents first and largest first; fills preorder and marks keep. */
+static void select_nodes(work *w, vv_u128 least)
+{
+    const vv_profile *p = w->p;
+    uint32_t top = 0;
+    memset(w->keep, 0, p->node_count);
+    w->preorder_count = 0;
+    for (uint32_t k = w->top_count; k-- > 0;) {
+        w->depth[w->tops[k]] = 0;
+        w->stack[top++] = w->tops[k];
+    }
+    while (top) {
+        uint32_t i = w->stack[--top];
+        if (w->need[i] < least || w->depth[i] >= w->o->depth)
+            continue;
+        w->keep[i] = 1;
+        w->preorder[w->preorder_count++] = i;
+        for (uint32_t c = p->child_first[i + 1]; c-- > p->child_first[i];) {
+            uint32_t child = w->sorted[c];
+            if (!follows(w->o->edges, &p->nodes[child]))
+                continue;
+            w->depth[child] = w->depth[i] + 1;
+            w->stack[top++] = child;
+        }
+    }
+}
+
+typedef struct {
+    vv_u128 need;
+    uint32_t node, rank;
+} ranked;
+
+/* Largest subtree first, and in the order of the walk: so a parent never comes after its child. */
+static int compare_ranked(const void *a, const void *b)
+{
+    const ranked *x = a, *y = b;
+    if (x->need != y->need)
+        return x->need > y->need ? -1 : 1;
+    return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+static vv_code limit_nodes(work *w, vv_flame *f, vv_error *err)
+{
+    uint32_t n = w->preorder_count;
+    if (n <= w->o->max_nodes)
+        return VV_OK;
+    ranked *list = malloc(n * sizeof *list);
+    if (!list)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for a flame graph");
+    for (uint32_t k = 0; k < n; k++)
+        list[k] = (ranked){w->need[w->preorder[k]], w->preorder[k], k};
+    qsort(list, n, sizeof *list, compare_ranked);
+    for (uint32_t k = (uint32_t)w->o->max_nodes; k < n; k++)
+        w->keep[list[k].node] = 0;
+    free(list);
+    uint32_t left = 0;
+    for (uint32_t k = 0; k < n; k++)
+        if (w->keep[w->preorder[k]])
+            w->preorder[left++] = w->preorder[k];
+    w->preorder_count = left;
+    f->truncated = true;
+    return VV_OK;
+}
+
+__int128 vv_node_unattributed(const vv_profile *p, uint32_t node)
+{
+    vv_u128 calls = 0;
+    for (uint32_t c = p->child_first[node]; c < p->child_first[node + 1]; c++) {
+        const vv_node *child = &p->nodes[p->child[c]];
+        if (child->edge == VV_EDGE_CALL)
+            calls = vv_sat128(calls, child->counters->inclusive_ns);
+    }
+    /* Two's complement is right for every difference that fits; only saturated counters could exceed it. */
+    return (__int128)(p->nodes[node].counters->direct_child_ns - calls);
+}
+
+static void add_to_sliver(vv_sliver *s, const vv_profile *p, uint32_t i, bool inclusive)
+{
+    const vv_node *n = &p->nodes[i];
+    s->calls += n->counters->started;
+    s->errors += n->counters->error;
+    s->cancelled += n->counters->cancelled;
+    s->open += vv_counters_open(n->counters);
+    if (inclusive)
+        s->inclusive_ns = vv_sat128(s->inclusive_ns, n->counters->inclusive_ns);
+    s->self_ns = vv_sat128(s->self_ns, n->self_ns);
+    s->await_ns = vv_sat128(s->await_ns, n->counters->await_ns);
+    s->unattributed_ns = (__int128)((vv_u128)s->unattributed_ns + (vv_u128)vv_node_unattributed(p, i));
+    s->flags |= n->flags & (VV_NODE_OPEN | VV_NODE_TIMING_INCOMPLETE);
+    s->nodes++;
+}
+
+/* The kept node (or node_count, the top) whose sliver takes what hangs below `owner`. */
+static vv_sliver *sliver_for(work *w, vv_flame *f, uint32_t owner)
+{
+    if (w->sliver_of[owner] == VV_NONE) {
+        w->sliver_of[owner] = (uint32_t)f->sliver_count;
+        f->slivers[f->sliver_count++] = (vv_sliver){.flags = VV_NODE_SLIVER};
+    }
+    return &f->slivers[w->sliver_of[owner]];
+}
+
+/*
+ * Folds all that is below the tops and was not kept. stack serves as the owner of each node: the nearest kept one
+ * above, known when the node is met as the order has parents first. VV_NONE = not part of this answer.
+ */
+static void fold_rest(work *w, vv_flame *f)
+{
+    const vv_profile *p = w->p;
+    uint32_t *owner = w->stack;
+    memset(owner, 0xff, p->node_count * sizeof *owner);
+    for (uint32_t k = 0; k < w->top_count; k++)
+        owner[w->tops[k]] = p->node_count;
+    for (uint32_t k = 0; k < p->node_count; k++) {
+        uint32_t i = p->order[k];
+        const vv_node *n = &p->nodes[i];
+        bool top = owner[i] != VV_NONE;
+        if (!top && n->parent != VV_NONE && owner[n->parent] != VV_NONE && follows(w->o->edges, n))
+            owner[i] = w->keep[n->parent] ? n->parent : owner[n->parent];
+        if (owner[i] == VV_NONE || w->keep[i])
+            continue;
+        bool direct = top || w->keep[n->parent];
+        add_to_sliver(sliver_for(w, f, owner[i]), p, i, top || (direct && n->edge == VV_EDGE_CALL));
+    }
+    for (size_t s = 0; s < f->sliver_count; s++) {
+        f->folded.nodes += f->slivers[s].nodes;
+        f->folded.calls += f->slivers[s].calls;
+        f->folded.self_ns = vv_sat128(f->folded.self_ns, f->slivers[s].self_ns);
+    }
+}
+
+static void put_row(vv_flame *f, uint32_t parent, uint32_t node, uint32_t sliver)
+{
+    f->rows[f->row_count++] = (vv_flame_row){parent, node, sliver};
+}
+
+/*
+ * Rows in preorder, each parent's sliver after its children. Walks the preorder list; the open chain of parents is kept in stack, and their
+ * rows in depth, which is not needed any more.
+ */
+static void write_rows(work *w, vv_flame *f)
+{
+    const vv_profile *p = w->p;
+    uint32_t *chain = w->stack, *row_of = w->sorted, open = 0;
+    for (uint32_t k = 0; k <= w->preorder_count; k++) {
+        uint32_t i = k < w->preorder_count ? w->preorder[k] : VV_NONE;
+        uint32_t level = i == VV_NONE ? 0 : w->depth[i];
+        for (; open > level; open--) {
+            uint32_t closing = chain[open - 1];
+            if (w->sliver_of[closing] != VV_NONE)
+                put_row(f, row_of[closing], VV_NONE, w->sliver_of[closing]);
+        }
+        if (i == VV_NONE)
+            break;
+        uint32_t parent = level ? row_of[chain[level - 1]] : VV_NONE;
+        row_of[i] = (uint32_t)f->row_count;
+        put_row(f, parent, i, VV_NONE);
+        chain[open++] = i;
+    }
+    if (w->sliver_of[p->node_count] != VV_NONE)
+        put_row(f, VV_NONE, VV_NONE, w->sliver_of[p->node_count]);
+}
+
+static void work_done(work *w)
+{
+    void *const all[] = {w->size, w->need, w->keep, w->depth, w->sorted, w->tops, w->stack, w->preorder, w->sliver_of};
+    for (size_t i = 0; i < VV_ARRAY_LEN(all); i++)
+        free(all[i]);
+}
+
+static bool work_init(work *w)
+{
+    size_t n = (size_t)w->p->node_count + 1;
+    w->size = calloc(n, sizeof *w->size);
+    w->need = calloc(n, sizeof *w->need);
+    w->keep = calloc(n, sizeof *w->keep);
+    w->depth = calloc(n, sizeof *w->depth);
+    w->sorted = calloc(n, sizeof *w->sorted);
+    w->tops = calloc(n, sizeof *w->tops);
+    w->stack = calloc(n, sizeof *w->stack);
+    w->preorder = calloc(n, sizeof *w->preorder);
+    w->sliver_of = malloc(n * sizeof *w->sliver_of);
+    return w->size && w->need && w->keep && w->depth && w->sorted && w->tops && w->stack && w->preorder && w->sliver_of;
+}
+
+static vv_code choose_tops(work *w, vv_flame *f, vv_error *err)
+{
+    const vv_profile *p = w->p;
+    vv_code rc = VV_OK;
+    compute_sizes(w, VV_FLAME_ALL_EDGES, w->size);
+    f->of_total = sum_sizes(w->size, p->tops, p->top_count);
+    if (w->o->edges != VV_FLAME_ALL_EDGES)
+        compute_sizes(w, w->o->edges, w->size);
+    f->of_filtered = sum_sizes(w->size, p->tops, p->top_count);
+    count_filtered(w, &f->filtered);
+    if (w->o->has_root) {
+        rc = find_root(w, err);
+    } else {
+        memcpy(w->tops, p->tops, p->top_count * sizeof *w->tops);
+        w->top_count = p->top_count;
+    }
+    f->root_found = w->top_count > 0;
+    f->of_root = sum_sizes(w->size, w->tops, w->top_count);
+    return rc;
+}
+
+vv_code vv_flame_build(vv_flame *ret, const vv_profile *p, const vv_flame_options *o, vv_error *err)
+{
+    vv_flame f = {0};
+    work w = {.p = p, .o = o};
+    vv_code rc = VV_OK;
+    /* At most a sliver beside each kept node, and one at the top. */
+    size_t kept = p->node_count < o->max_nodes ? p->node_count : o->max_nodes;
+    f.slivers = malloc((kept + 1) * sizeof *f.slivers);
+    f.rows = malloc((2 * kept + 1) * sizeof *f.rows);
+    if (!work_init(&w) || !f.slivers || !f.rows)
+        rc = vv_fail(err, VV_ERR_NOMEM, "no memory for a flame graph");
+    if (rc == VV_OK)
+        rc = choose_tops(&w, &f, err);
+    if (rc == VV_OK) {
+        sort_nodes(&w);
+        compute_need(&w);
+        select_nodes(&w, half_pixel(f.of_root, o->width));
+        rc = limit_nodes(&w, &f, err);
+    }
+    if (rc == VV_OK) {
+        memset(w.sliver_of, 0xff, ((size_t)p->node_count + 1) * sizeof *w.sliver_of);
+        fold_rest(&w, &f);
+        write_rows(&w, &f);
+        *ret = f;
+    } else {
+        vv_flame_done(&f);
+    }
+    work_done(&w);
+    return rc;
+}
+
+void vv_flame_done(vv_flame *f)
+{
+    free(f->rows);
+    free(f->slivers);
+    *f = (vv_flame){0};
+}

@@ -1,0 +1,365 @@
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "views/executions.h"
+#include "views/flame.h"
+#include "views/functions.h"
+
+static const struct {
+    const char *name, *unit;
+} metrics[] = {
+    [VV_METRIC_INCLUSIVE] = {"inclusive_ns", "ns"}, [VV_METRIC_SELF] = {"self_ns", "ns"},
+    [VV_METRIC_AWAIT] = {"await_ns", "ns"}, [VV_METRIC_AWAIT_SUBTREE] = {"await_subtree_ns", "ns"},
+    [VV_METRIC_CALLS] = {"calls", "calls"}, [VV_METRIC_ERRORS] = {"errors", "errors"},
+};
+
+static const char *const columns[] = {
+    "parent", "function", "edge", "line", "calls", "open", "errors", "cancelled", "inclusive_ns", "self_ns", "await_ns",
+    "unattributed_ns", "flags", "nodes",
+};
+
+typedef enum { PHASE_HEAD, PHASE_FUNCTIONS, PHASE_NODES, PHASE_CONTEXTS, PHASE_PATHS, PHASE_TAIL } phase;
+
+/* An answer on its way: what it is about is held until the last piece. */
+typedef struct {
+    vv_library *library;
+    const vv_look *look;
+    const vv_profile *profile;
+    const vv_digest *digest;
+    vv_flame_options options;
+    bool ids;
+    vv_flame flame;
+    uint32_t *functions, function_count; /* of the profile, in the order of the answer */
+    uint32_t *function_at;               /* by function of the profile: its place in the answer */
+    vv_path_id *paths;
+    bool *has_path;
+    phase phase;
+    size_t at;
+} state;
+
+static vv_code read_edges(vv_query *q, unsigned *ret, vv_error *err)
+{
+    const vv_str *s = vv_query_value(q, "edges");
+    if (!s)
+        return VV_OK;
+    unsigned edges = 0;
+    for (size_t from = 0, to; from <= s->n; from = to + 1) {
+        for (to = from; to < s->n && s->p[to] != ',';)
+            to++;
+        unsigned e = 0;
+        while (e < VV_EDGES && !vv_str_eq((vv_str){s->p + from, to - from}, vv_cstr(vv_node_edge_name((uint8_t)e))))
+            e++;
+        if (e == VV_EDGES)
+            return vv_query_fail(q, "edges", err, "must be a list of root, call, spawn, with commas");
+        edges |= 1u << e;
+    }
+    *ret = edges;
+    return VV_OK;
+}
+
+static vv_code read_root(vv_query *q, vv_flame_options *o, vv_error *err)
+{
+    const vv_str *s = vv_query_value(q, "root");
+    if (!s)
+        return VV_OK;
+    o->has_root = true;
+    o->root_is_path = s->n == 32;
+    if (vv_unhex(o->root, o->root_is_path ? 16 : 32, *s))
+        return VV_OK;
+    return vv_query_fail(q, "root", err, "must be a context key (64 hexadecimal digits) or a path_id (32)");
+}
+
+static vv_code read_options(vv_query *q, state *st, vv_error *err)
+{
+    static const char *const names[] = {"execution", "metric", "order", "root", "depth", "width", "max_nodes", "edges",
+                                        "ids", NULL};
+    static const char *const orders[] = {"top_down"};
+    static const char *const switches[] = {"0", "1"};
+    const char *words[VV_ARRAY_LEN(metrics)];
+    for (size_t i = 0; i < VV_ARRAY_LEN(metrics); i++)
+        words[i] = metrics[i].name;
+    vv_flame_options *o = &st->options;
+    unsigned metric = VV_METRIC_INCLUSIVE, order = 0, ids = 0;
+    *o = vv_flame_defaults();
+    vv_code rc = vv_query_check(q, names, err);
+    if (rc == VV_OK)
+        rc = vv_query_word(q, "metric", words, VV_ARRAY_LEN(words), &metric, err);
+    if (rc == VV_OK)
+        rc = vv_query_word(q, "order", orders, VV_ARRAY_LEN(orders), &order, err);
+    if (rc == VV_OK)
+        rc = vv_query_word(q, "ids", switches, VV_ARRAY_LEN(switches), &ids, err);
+    if (rc == VV_OK)
+        rc = vv_query_number(q, "depth", 1, UINT32_MAX, &o->depth, err);
+    if (rc == VV_OK)
+        rc = vv_query_number(q, "width", 1, 1000000, &o->width, err);
+    if (rc == VV_OK)
+        rc = vv_query_number(q, "max_nodes", 1, VV_FLAME_MAX_NODES_LIMIT, &o->max_nodes, err);
+    if (rc == VV_OK)
+        rc = read_edges(q, &o->edges, err);
+    if (rc == VV_OK)
+        rc = read_root(q, o, err);
+    o->metric = (vv_metric)metric;
+    st->ids = ids;
+    return rc;
+}
+
+/* Numbers the functions that the rows name, in the order they are met. */
+static vv_code list_functions(state *st, vv_error *err)
+{
+    size_t n = (size_t)st->profile->function_count + 1;
+    st->functions = malloc(n * sizeof *st->functions);
+    st->function_at = malloc(n * sizeof *st->function_at);
+    if (!st->functions || !st->function_at)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for function names");
+    memset(st->function_at, 0xff, n * sizeof *st->function_at);
+    for (size_t i = 0; i < st->flame.row_count; i++) {
+        uint32_t node = st->flame.rows[i].node;
+        uint32_t f = node == VV_NONE ? VV_NONE : st->profile->nodes[node].function;
+        if (f == VV_NONE || st->function_at[f] != VV_NONE)
+            continue;
+        st->function_at[f] = st->function_count;
+        st->functions[st->function_count++] = f;
+    }
+    return VV_OK;
+}
+
+static vv_code find_paths(state *st, vv_error *err)
+{
+    size_t n = (size_t)st->profile->node_count + 1;
+    st->paths = malloc(n * sizeof *st->paths);
+    st->has_path = calloc(n, sizeof *st->has_path);
+    if (!st->paths || !st->has_path)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for path ids");
+    vv_profile_paths(st->profile, st->paths, st->has_path);
+    return VV_OK;
+}
+
+static void head_json(const state *st, vv_json *j)
+{
+    const vv_flame *f = &st->flame;
+    vv_json_obj(j);
+    vv_json_key(j, "snapshot");
+    vv_snapshot_json(j, st->look);
+    vv_json_key(j, "evidence");
+    vv_evidence_json(j, &st->digest->evidence, f->truncated, &f->filtered);
+    vv_json_key(j, "metric");
+    vv_json_obj(j);
+    vv_json_kv_cstr(j, "name", metrics[st->options.metric].name);
+    vv_json_kv_cstr(j, "unit", metrics[st->options.metric].unit);
+    vv_json_end_obj(j);
+    vv_json_kv_cstr(j, "order", "top_down");
+    vv_json_key(j, "totals");
+    vv_totals_json(j, st->digest->known, &st->digest->totals);
+    vv_json_key(j, "denominators");
+    vv_json_obj(j);
+    vv_json_kv_u128(j, "of_total", f->of_total);
+    vv_json_kv_u128(j, "of_filtered", f->of_filtered);
+    vv_json_kv_u128(j, "of_root", f->of_root);
+    vv_json_end_obj(j);
+    vv_json_key(j, "functions");
+    vv_json_arr(j);
+}
+
+static void function_json(const state *st, vv_json *j, size_t at)
+{
+    vv_json_obj(j);
+    vv_function_fields_json(j, &st->profile->functions[st->functions[at]]);
+    vv_json_end_obj(j);
+}
+
+static void columns_json(vv_json *j)
+{
+    vv_json_end_arr(j);
+    vv_json_key(j, "columns");
+    vv_json_arr(j);
+    for (size_t i = 0; i < VV_ARRAY_LEN(columns); i++)
+        vv_json_cstr(j, columns[i]);
+    vv_json_end_arr(j);
+    vv_json_key(j, "nodes");
+    vv_json_arr(j);
+}
+
+static void row_json(const state *st, vv_json *j, size_t at)
+{
+    const vv_flame_row *r = &st->flame.rows[at];
+    const vv_node *n = r->node == VV_NONE ? NULL : &st->profile->nodes[r->node];
+    vv_sliver s;
+    if (n)
+        s = (vv_sliver){n->counters->started, n->counters->error, n->counters->cancelled, n->counters->inclusive_ns,
+                        n->self_ns, n->counters->await_ns, vv_counters_open(n->counters),
+                        vv_node_unattributed(st->profile, r->node), 1, n->flags};
+    else
+        s = st->flame.slivers[r->sliver];
+    vv_json_arr(j);
+    vv_json_i64(j, r->parent == VV_NONE ? -1 : (int64_t)r->parent);
+    vv_json_i64(j, n && n->function != VV_NONE ? (int64_t)st->function_at[n->function] : -1);
+    vv_json_cstr(j, n ? vv_node_edge_name(n->edge) : "folded");
+    if (n && n->line)
+        vv_json_u64(j, n->line);
+    else
+        vv_json_null(j);
+    vv_json_u128(j, s.calls);
+    vv_json_i128(j, s.open);
+    vv_json_u128(j, s.errors);
+    vv_json_u128(j, s.cancelled);
+    vv_json_u128(j, s.inclusive_ns);
+    vv_json_u128(j, s.self_ns);
+    vv_json_u128(j, s.await_ns);
+    vv_json_i128(j, s.unattributed_ns);
+    vv_json_u64(j, s.flags);
+    vv_json_u64(j, s.nodes);
+    vv_json_end_arr(j);
+}
+
+static void context_json(const state *st, vv_json *j, size_t at)
+{
+    uint32_t node = st->flame.rows[at].node;
+    if (node == VV_NONE) {
+        vv_json_null(j);
+    } else if (node >= st->profile->context_count) {
+        char id[VV_OVERFLOW_ID];
+        vv_profile_overflow_id(st->profile, node, id);
+        vv_json_cstr(j, id);
+    } else {
+        vv_json_hex(j, st->profile->fold->contexts[node].key.b, 32);
+    }
+}
+
+static void path_json(const state *st, vv_json *j, size_t at)
+{
+    uint32_t node = st->flame.rows[at].node;
+    if (node != VV_NONE && st->has_path[node])
+        vv_json_hex(j, st->paths[node].b, sizeof st->paths[node].b);
+    else
+        vv_json_null(j);
+}
+
+static void tail_json(const state *st, vv_json *j)
+{
+    vv_json_key(j, "folded");
+    vv_json_obj(j);
+    vv_json_kv_u64(j, "nodes", st->flame.folded.nodes);
+    vv_json_kv_u128(j, "calls", st->flame.folded.calls);
+    vv_json_kv_u128(j, "self_ns", st->flame.folded.self_ns);
+    vv_json_end_obj(j);
+    vv_json_kv_bool(j, "truncated", st->flame.truncated);
+    vv_json_end_obj(j);
+}
+
+static void enter(state *st, phase next)
+{
+    st->phase = next;
+    st->at = 0;
+}
+
+/* Writes one item, or what stands between two lists; false after the last. */
+static bool more(void *cls, vv_json *j)
+{
+    state *st = cls;
+    size_t rows = st->flame.row_count;
+    switch (st->phase) {
+    case PHASE_HEAD:
+        head_json(st, j);
+        enter(st, PHASE_FUNCTIONS);
+        return true;
+    case PHASE_FUNCTIONS:
+        if (st->at < st->function_count) {
+            function_json(st, j, st->at++);
+        } else {
+            columns_json(j);
+            enter(st, PHASE_NODES);
+        }
+        return true;
+    case PHASE_NODES:
+        if (st->at < rows) {
+            row_json(st, j, st->at++);
+            return true;
+        }
+        vv_json_end_arr(j);
+        enter(st, st->ids ? PHASE_CONTEXTS : PHASE_TAIL);
+        if (st->ids) {
+            vv_json_key(j, "contexts");
+            vv_json_arr(j);
+        }
+        return true;
+    case PHASE_CONTEXTS:
+        if (st->at < rows) {
+            context_json(st, j, st->at++);
+            return true;
+        }
+        vv_json_end_arr(j);
+        vv_json_key(j, "path_ids");
+        vv_json_arr(j);
+        enter(st, PHASE_PATHS);
+        return true;
+    case PHASE_PATHS:
+        if (st->at < rows) {
+            path_json(st, j, st->at++);
+            return true;
+        }
+        vv_json_end_arr(j);
+        enter(st, PHASE_TAIL);
+        return true;
+    case PHASE_TAIL:
+        tail_json(st, j);
+        return false;
+    }
+    return false;
+}
+
+static void free_state(void *cls)
+{
+    state *st = cls;
+    vv_flame_done(&st->flame);
+    free(st->functions);
+    free(st->function_at);
+    free(st->paths);
+    free(st->has_path);
+    vv_profile_release(st->library, st->profile);
+    vv_digest_release(st->library, st->digest);
+    vv_look_release(st->library, st->look);
+    free(st);
+}
+
+static vv_code prepare(state *st, vv_query *q, vv_error *err)
+{
+    vv_found f;
+    vv_code rc = read_options(q, st, err);
+    if (rc == VV_OK)
+        rc = vv_query_scope(q, &f, err);
+    if (rc == VV_OK)
+        rc = vv_library_digest(q->library, q->look, f.stream, f.execution, &st->digest, err);
+    if (rc == VV_OK)
+        rc = vv_library_profile(q->library, q->look, f.stream, f.execution, &st->profile, err);
+    if (rc == VV_OK)
+        rc = vv_flame_build(&st->flame, st->profile, &st->options, err);
+    if (rc == VV_OK && st->options.has_root && !st->flame.root_found) {
+        q->parameter = "root";
+        return vv_fail(err, VV_ERR_NOTFOUND, "that execution has no such context");
+    }
+    if (rc == VV_OK)
+        rc = list_functions(st, err);
+    if (rc == VV_OK && st->ids)
+        rc = find_paths(st, err);
+    return rc;
+}
+
+vv_code vv_answer_flame(vv_answer *a, vv_query *q, vv_error *err)
+{
+    state *st = calloc(1, sizeof *st);
+    if (!st)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for an answer");
+    st->library = q->library;
+    st->look = vv_look_hold(q->library, q->look);
+    vv_code rc = prepare(st, q, err);
+    if (rc != VV_OK) {
+        free_state(st);
+        return rc;
+    }
+    a->more = more;
+    a->free_state = free_state;
+    a->state = st;
+    return VV_OK;
+}

@@ -1,0 +1,533 @@
+#include "config.h"
+
+#include "views/library.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/sha256.h"
+#include "base/text.h"
+
+enum {
+    LOOKS = 32,                /* former looks that as_of may name */
+    LOOK_EXECUTIONS = 100000,  /* executions in all former looks together: their memory */
+    BUCKETS = 4096,
+    ENTRIES_MAX = 65536,       /* executions of which a digest is kept */
+};
+
+/* A source and who uses it; a store that was removed and made anew gets another one. */
+typedef struct {
+    vv_source *source;
+    unsigned refs;
+} place;
+
+typedef struct {
+    vv_look pub; /* first, so that a vv_look is its entry */
+    vv_store *store;
+    place *place;
+    unsigned refs; /* the library's own included */
+    size_t executions;
+} look_entry;
+
+typedef struct entry {
+    uint8_t key[32];
+    bool loading, listed;
+    vv_profile *profile;
+    vv_digest *digest;
+    unsigned refs; /* of profile, digest and waiters */
+    struct entry *next;           /* in its bucket */
+    struct entry *newer, *older;  /* by last use */
+} entry;
+
+struct vv_library {
+    char *path;
+    size_t max_bytes;
+    uint64_t poll_ns;
+    pthread_mutex_t refresh; /* held while looking at the source; taken before lock */
+    pthread_mutex_t lock;    /* guards all below */
+    pthread_cond_t loaded;
+    place *place;
+    look_entry *present;
+    uint64_t looked_ns;
+    look_entry *former[LOOKS]; /* newest first, the present one included */
+    unsigned former_count;
+    entry *buckets[BUCKETS];
+    entry *newest, *oldest;
+    size_t entries, bytes;
+};
+
+static _Thread_local uint64_t load_ns;
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+vv_code vv_library_open(vv_library **ret, const char *path, size_t max_bytes, uint64_t poll_ns, vv_error *err)
+{
+    vv_library *l = calloc(1, sizeof *l);
+    char *copy = strdup(path);
+    if (!l || !copy) {
+        free(l);
+        free(copy);
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for a store");
+    }
+    l->path = copy;
+    l->max_bytes = max_bytes;
+    l->poll_ns = poll_ns;
+    pthread_mutex_init(&l->refresh, NULL);
+    pthread_mutex_init(&l->lock, NULL);
+    pthread_cond_init(&l->loaded, NULL);
+    *ret = l;
+    return VV_OK;
+}
+
+static void place_unref(place *p)
+{
+    if (p && --p->refs == 0) {
+        vv_source_close(p->source);
+        free(p);
+    }
+}
+
+static void look_unref(look_entry *e)
+{
+    if (!e || --e->refs)
+        return;
+    vv_store_free(e->store);
+    place_unref(e->place);
+    free(e);
+}
+
+static void forget_looks(vv_library *l, unsigned keep)
+{
+    while (l->former_count > keep)
+        look_unref(l->former[--l->former_count]);
+    if (keep == 0)
+        l->present = NULL;
+}
+
+/* Keeps the newest looks while they are few and small. */
+static void trim_looks(vv_library *l)
+{
+    size_t executions = 0;
+    unsigned keep = 0;
+    while (keep < l->former_count && keep < LOOKS - 1) {
+        executions += l->former[keep]->executions;
+        if (keep > 0 && executions > LOOK_EXECUTIONS)
+            break;
+        keep++;
+    }
+    forget_looks(l, keep);
+}
+
+static void push_look(vv_library *l, look_entry *e)
+{
+    trim_looks(l);
+    memmove(l->former + 1, l->former, l->former_count * sizeof *l->former);
+    l->former[0] = e;
+    l->former_count++;
+    l->present = e;
+}
+
+/* The store's directory was removed, or another one stands in its place. */
+static bool place_is_gone(const vv_library *l, const place *p)
+{
+    struct stat held, named;
+    int fd = vv_source_dirfd(p->source);
+    if (fd < 0)
+        return false;
+    return fstat(fd, &held) != 0 || stat(l->path, &named) != 0 || held.st_dev != named.st_dev
+        || held.st_ino != named.st_ino;
+}
+
+/* Under refresh only: the source may be slow, and holders of looks need the lock. */
+static vv_code open_place(vv_library *l, vv_error *err)
+{
+    if (l->place && place_is_gone(l, l->place)) {
+        pthread_mutex_lock(&l->lock);
+        forget_looks(l, 0);
+        place_unref(l->place);
+        l->place = NULL;
+        pthread_mutex_unlock(&l->lock);
+    }
+    if (l->place)
+        return VV_OK;
+    place *p = calloc(1, sizeof *p);
+    if (!p)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for a store");
+    vv_code rc = vv_source_open(&p->source, l->path, err);
+    if (rc != VV_OK) {
+        free(p);
+        return rc;
+    }
+    p->refs = 1;
+    pthread_mutex_lock(&l->lock);
+    l->place = p;
+    pthread_mutex_unlock(&l->lock);
+    return VV_OK;
+}
+
+static vv_code take_look(vv_library *l, vv_error *err)
+{
+    vv_store *store;
+    vv_code rc = open_place(l, err);
+    if (rc == VV_OK)
+        rc = vv_store_open(&store, l->place->source, l->present ? l->present->store : NULL, err);
+    if (rc != VV_OK)
+        return rc;
+    look_entry *present = l->present;
+    if (present && memcmp(present->store->generation, store->generation, sizeof store->generation) == 0) {
+        vv_store_free(store);
+    } else {
+        look_entry *e = calloc(1, sizeof *e);
+        if (!e) {
+            vv_store_free(store);
+            return vv_fail(err, VV_ERR_NOMEM, "no memory for a look at the store");
+        }
+        e->store = store;
+        e->pub.store = store;
+        vv_hex(e->pub.generation, store->generation, sizeof store->generation);
+        for (size_t i = 0; i < store->stream_count; i++)
+            e->executions += store->streams[i].execution_count;
+        e->refs = 1;
+        pthread_mutex_lock(&l->lock);
+        e->place = l->place;
+        e->place->refs++;
+        push_look(l, e);
+        pthread_mutex_unlock(&l->lock);
+    }
+    l->looked_ns = now_ns();
+    return VV_OK;
+}
+
+vv_code vv_library_look(vv_library *l, const vv_look **ret, vv_error *err)
+{
+    vv_code rc = VV_OK;
+    pthread_mutex_lock(&l->refresh);
+    bool fresh = l->present
+        && (!vv_source_is_live(l->place->source) || (l->poll_ns && now_ns() - l->looked_ns < l->poll_ns));
+    if (!fresh)
+        rc = take_look(l, err);
+    if (rc == VV_OK) {
+        pthread_mutex_lock(&l->lock);
+        l->present->refs++;
+        *ret = &l->present->pub;
+        pthread_mutex_unlock(&l->lock);
+    }
+    pthread_mutex_unlock(&l->refresh);
+    return rc;
+}
+
+vv_code vv_library_look_at(vv_library *l, vv_str as_of, const vv_look **ret, vv_error *err)
+{
+    vv_code rc = VV_ERR_NOTFOUND;
+    pthread_mutex_lock(&l->lock);
+    for (unsigned i = 0; i < l->former_count; i++) {
+        look_entry *e = l->former[i];
+        if (!vv_str_eq(as_of, vv_cstr(e->pub.generation)))
+            continue;
+        e->refs++;
+        *ret = &e->pub;
+        rc = VV_OK;
+        break;
+    }
+    pthread_mutex_unlock(&l->lock);
+    if (rc != VV_OK) {
+        vv_fail(err, rc, "that state of the store is not at hand any more");
+        if (err)
+            err->name = "LookGone";
+    }
+    return rc;
+}
+
+const vv_look *vv_look_hold(vv_library *l, const vv_look *look)
+{
+    pthread_mutex_lock(&l->lock);
+    ((look_entry *)look)->refs++;
+    pthread_mutex_unlock(&l->lock);
+    return look;
+}
+
+void vv_look_release(vv_library *l, const vv_look *look)
+{
+    if (!look)
+        return;
+    pthread_mutex_lock(&l->lock);
+    look_unref((look_entry *)look);
+    pthread_mutex_unlock(&l->lock);
+}
+
+static void hash_u64(vv_sha256_ctx *c, uint64_t v)
+{
+    uint8_t b[8];
+    vv_put64(b, v);
+    vv_sha256_update(c, b, sizeof b);
+}
+
+/* All that a profile and its digest depend on: the execution's records, its names, and the files of its range. */
+static void signature(uint8_t out[32], const vv_stream *s, const vv_execution *x)
+{
+    vv_sha256_ctx c;
+    vv_sha256_init(&c);
+    vv_sha256_update(&c, x->root.b, sizeof x->root.b);
+    uint64_t last = x->has_end ? x->last : s->data_high;
+    const uint64_t fields[] = {x->has_start, x->has_end, x->started_ns, x->ended_ns, x->start_high_water, x->status,
+                               x->flags, x->first, last, x->count, x->index_state,
+                               s->data_high < last ? s->data_high : last};
+    for (size_t i = 0; i < VV_ARRAY_LEN(fields); i++)
+        hash_u64(&c, fields[i]);
+    for (size_t i = 0; i < VV_HEALTH_COUNT; i++)
+        hash_u64(&c, x->health.v[i]);
+    uint64_t engine = vv_thread_engine(&x->root);
+    for (size_t i = 0; i < s->engine_count; i++)
+        if (s->engines[i].id == engine && s->engines[i].has_table)
+            vv_sha256_update(&c, s->engines[i].table.b, sizeof s->engines[i].table.b);
+    uint64_t first = x->has_end ? x->first : x->start_high_water;
+    for (size_t i = 0; i < s->data_bad_count; i++)
+        if (s->data_bad[i].last >= first && s->data_bad[i].first <= last) {
+            hash_u64(&c, s->data_bad[i].first);
+            hash_u64(&c, s->data_bad[i].last);
+        }
+    vv_sha256_final(&c, out);
+}
+
+static entry **bucket_of(vv_library *l, const uint8_t key[32])
+{
+    return &l->buckets[vv_be32(key) % BUCKETS];
+}
+
+static void unlink_use(vv_library *l, entry *e)
+{
+    *(e->newer ? &e->newer->older : &l->newest) = e->older;
+    *(e->older ? &e->older->newer : &l->oldest) = e->newer;
+    e->newer = e->older = NULL;
+}
+
+static void link_newest(vv_library *l, entry *e)
+{
+    e->older = l->newest;
+    e->newer = NULL;
+    *(l->newest ? &l->newest->newer : &l->oldest) = e;
+    l->newest = e;
+}
+
+static void drop_profile(vv_library *l, entry *e)
+{
+    if (!e->profile)
+        return;
+    l->bytes -= e->profile->bytes;
+    vv_profile_free(e->profile);
+    e->profile = NULL;
+}
+
+static void free_entry(vv_library *l, entry *e)
+{
+    drop_profile(l, e);
+    vv_digest_free(e->digest);
+    free(e);
+}
+
+static void unlist(vv_library *l, entry *e)
+{
+    entry **at = bucket_of(l, e->key);
+    while (*at != e)
+        at = &(*at)->next;
+    *at = e->next;
+    unlink_use(l, e);
+    e->listed = false;
+    l->entries--;
+}
+
+/* Gives memory back, oldest use first; what somebody holds stays. */
+static void trim_entries(vv_library *l)
+{
+    for (entry *e = l->oldest, *newer; e && (l->bytes > l->max_bytes || l->entries > ENTRIES_MAX); e = newer) {
+        newer = e->newer;
+        if (e->refs)
+            continue;
+        if (l->entries > ENTRIES_MAX) {
+            unlist(l, e);
+            free_entry(l, e);
+        } else {
+            drop_profile(l, e);
+        }
+    }
+}
+
+static entry *find_or_add(vv_library *l, const uint8_t key[32])
+{
+    entry **bucket = bucket_of(l, key);
+    entry *e = *bucket;
+    while (e && memcmp(e->key, key, sizeof e->key) != 0)
+        e = e->next;
+    if (e) {
+        unlink_use(l, e);
+    } else {
+        e = calloc(1, sizeof *e);
+        if (!e)
+            return NULL;
+        memcpy(e->key, key, sizeof e->key);
+        e->listed = true;
+        e->next = *bucket;
+        *bucket = e;
+        l->entries++;
+    }
+    link_newest(l, e);
+    return e;
+}
+
+static void entry_unref(vv_library *l, entry *e)
+{
+    if (--e->refs == 0) {
+        if (!e->listed)
+            free_entry(l, e);
+        else
+            trim_entries(l);
+    }
+}
+
+static vv_code load(vv_library *l, const vv_look *look, const vv_stream *stream, const vv_execution *execution,
+                    vv_profile **ret_profile, vv_digest **ret_digest, vv_error *err)
+{
+    vv_fold *fold;
+    vv_code rc = vv_fold_load(&fold, look->store, stream, execution, l->max_bytes, err);
+    if (rc != VV_OK)
+        return rc;
+    vv_profile *p;
+    rc = vv_profile_new(&p, fold, look->store, stream, execution, err);
+    if (rc != VV_OK)
+        return rc;
+    rc = vv_digest_new(ret_digest, execution, p, err);
+    if (rc != VV_OK) {
+        vv_profile_free(p);
+        return rc;
+    }
+    p->fold->execution = NULL; /* the look may go before the profile does */
+    *ret_profile = p;
+    return VV_OK;
+}
+
+/* An entry with a digest, and a profile where one is asked for; one reference is the caller's. Under the lock. */
+static vv_code acquire(vv_library *l, const vv_look *look, const vv_stream *stream, const vv_execution *execution,
+                       bool want_profile, entry **ret, vv_error *err)
+{
+    uint8_t key[32];
+    signature(key, stream, execution);
+    entry *e = find_or_add(l, key);
+    if (!e)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for an execution");
+    e->refs++;
+    uint64_t from = now_ns();
+    while (e->loading)
+        pthread_cond_wait(&l->loaded, &l->lock);
+    load_ns += now_ns() - from;
+    if (e->digest && (e->profile || !want_profile)) {
+        *ret = e;
+        return VV_OK;
+    }
+    e->loading = true;
+    pthread_mutex_unlock(&l->lock);
+    vv_profile *profile = NULL;
+    vv_digest *digest = NULL;
+    from = now_ns();
+    vv_code rc = load(l, look, stream, execution, &profile, &digest, err);
+    load_ns += now_ns() - from;
+    pthread_mutex_lock(&l->lock);
+    e->loading = false;
+    pthread_cond_broadcast(&l->loaded);
+    if (rc != VV_OK) {
+        if (e->listed && !e->digest)
+            unlist(l, e);
+        entry_unref(l, e);
+        return rc;
+    }
+    profile->holder = e;
+    l->bytes += profile->bytes;
+    e->profile = profile;
+    if (e->digest) {
+        vv_digest_free(digest);
+    } else {
+        digest->holder = e;
+        e->digest = digest;
+    }
+    trim_entries(l);
+    *ret = e;
+    return VV_OK;
+}
+
+vv_code vv_library_profile(vv_library *l, const vv_look *look, const vv_stream *stream, const vv_execution *execution,
+                           const vv_profile **ret, vv_error *err)
+{
+    entry *e;
+    pthread_mutex_lock(&l->lock);
+    vv_code rc = acquire(l, look, stream, execution, true, &e, err);
+    if (rc == VV_OK)
+        *ret = e->profile;
+    pthread_mutex_unlock(&l->lock);
+    return rc;
+}
+
+vv_code vv_library_digest(vv_library *l, const vv_look *look, const vv_stream *stream, const vv_execution *execution,
+                          const vv_digest **ret, vv_error *err)
+{
+    entry *e;
+    pthread_mutex_lock(&l->lock);
+    vv_code rc = acquire(l, look, stream, execution, false, &e, err);
+    if (rc == VV_OK)
+        *ret = e->digest;
+    pthread_mutex_unlock(&l->lock);
+    return rc;
+}
+
+static void release(vv_library *l, void *holder)
+{
+    pthread_mutex_lock(&l->lock);
+    entry_unref(l, holder);
+    pthread_mutex_unlock(&l->lock);
+}
+
+void vv_profile_release(vv_library *l, const vv_profile *p)
+{
+    if (p)
+        release(l, p->holder);
+}
+
+void vv_digest_release(vv_library *l, const vv_digest *d)
+{
+    if (d)
+        release(l, d->holder);
+}
+
+void vv_library_close(vv_library *l)
+{
+    if (!l)
+        return;
+    while (l->oldest) {
+        entry *e = l->oldest;
+        unlist(l, e);
+        free_entry(l, e);
+    }
+    forget_looks(l, 0);
+    place_unref(l->place);
+    pthread_cond_destroy(&l->loaded);
+    pthread_mutex_destroy(&l->lock);
+    pthread_mutex_destroy(&l->refresh);
+    free(l->path);
+    free(l);
+}
+
+uint64_t vv_library_load_ns(bool reset)
+{
+    uint64_t ns = load_ns;
+    if (reset)
+        load_ns = 0;
+    return ns;
+}

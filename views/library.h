@@ -1,0 +1,47 @@
+/*
+ * A store as the views see it over time: the present look at it, some former ones, and the profiles that were loaded,
+ * kept up to a number of bytes.
+ *
+ * A vv_look is one set of high waters: whoever holds it gets the same numbers however the store grows. Profiles and
+ * digests are shared between looks where nothing that they depend on has changed, and loaded once however many
+ * threads ask. All calls may come from any thread; what is handed out is released by its own call.
+ */
+#pragma once
+
+#include "views/digest.h"
+
+typedef struct vv_library vv_library;
+
+typedef struct {
+    const vv_store *store;
+    char generation[65]; /* in hex; it is the as_of token too */
+} vv_look;
+
+/*
+ * path is the store root or an archive; it need not exist yet. max_bytes bounds loaded profiles (the newest one may
+ * exceed it). poll_ns is the age up to which a look counts as present, 0 = look at each call.
+ */
+VV_MUST_CHECK vv_code vv_library_open(vv_library **ret, const char *path, size_t max_bytes, uint64_t poll_ns,
+                                      vv_error *err);
+void vv_library_close(vv_library *l); /* after everything handed out has been released */
+
+/* The present look. Errors: NOTFOUND while there is no store; others where it can't be read. */
+VV_MUST_CHECK vv_code vv_library_look(vv_library *l, const vv_look **ret, vv_error *err);
+/* The look of an as_of token, one of the last that this process took. NOTFOUND named "LookGone" where it is not at hand. */
+VV_MUST_CHECK vv_code vv_library_look_at(vv_library *l, vv_str as_of, const vv_look **ret, vv_error *err);
+/* One more holder of a look that the caller holds. */
+const vv_look *vv_look_hold(vv_library *l, const vv_look *look);
+void vv_look_release(vv_library *l, const vv_look *look);
+
+/* An execution loaded as of a look. */
+VV_MUST_CHECK vv_code vv_library_profile(vv_library *l, const vv_look *look, const vv_stream *stream,
+                                         const vv_execution *execution, const vv_profile **ret, vv_error *err);
+void vv_profile_release(vv_library *l, const vv_profile *p);
+
+/* Its digest, without loading it where the digest is still known. */
+VV_MUST_CHECK vv_code vv_library_digest(vv_library *l, const vv_look *look, const vv_stream *stream,
+                                        const vv_execution *execution, const vv_digest **ret, vv_error *err);
+void vv_digest_release(vv_library *l, const vv_digest *d);
+
+/* Nanoseconds that this thread has spent loading, or waiting for others to load; reset starts anew. */
+uint64_t vv_library_load_ns(bool reset);

@@ -1,0 +1,165 @@
+#include "config.h"
+
+#include "views/query.h"
+
+#include <ctype.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/sha256.h"
+#include "base/text.h"
+
+const vv_str *vv_query_value(const vv_query *q, const char *name)
+{
+    for (size_t i = 0; i < q->param_count; i++)
+        if (vv_str_eq(q->params[i].name, vv_cstr(name)))
+            return &q->params[i].value;
+    return NULL;
+}
+
+vv_code vv_query_fail(vv_query *q, const char *name, vv_error *err, const char *fmt, ...)
+{
+    char text[200];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    q->parameter = name;
+    return vv_fail(err, VV_ERR_ARG, "%s", text);
+}
+
+vv_code vv_query_check(vv_query *q, const char *const *names, vv_error *err)
+{
+    for (size_t i = 0; i < q->param_count; i++) {
+        vv_str name = q->params[i].name;
+        const char *const *known = names;
+        while (*known && !vv_str_eq(name, vv_cstr(*known)))
+            known++;
+        if (*known || vv_str_eq(name, vv_cstr(VV_QUERY_COMMON)))
+            continue;
+        q->parameter = q->params[i].name.p; /* decoded texts end in NUL */
+        return vv_fail(err, VV_ERR_ARG, "there is no parameter of that name here");
+    }
+    return VV_OK;
+}
+
+vv_code vv_query_number(vv_query *q, const char *name, uint64_t min, uint64_t max, uint64_t *value, vv_error *err)
+{
+    const vv_str *s = vv_query_value(q, name);
+    if (!s)
+        return VV_OK;
+    uint64_t v = 0;
+    bool good = s->n > 0 && s->n <= 20;
+    for (size_t i = 0; i < s->n && good; i++)
+        good = isdigit((unsigned char)s->p[i]) && !__builtin_mul_overflow(v, (uint64_t)10, &v)
+            && !__builtin_add_overflow(v, (uint64_t)(s->p[i] - '0'), &v);
+    if (!good || v < min || v > max)
+        return vv_query_fail(q, name, err, "must be a whole number from %llu to %llu", (unsigned long long)min,
+                             (unsigned long long)max);
+    *value = v;
+    return VV_OK;
+}
+
+vv_code vv_query_word(vv_query *q, const char *name, const char *const *words, size_t n, unsigned *value, vv_error *err)
+{
+    const vv_str *s = vv_query_value(q, name);
+    if (!s)
+        return VV_OK;
+    for (size_t i = 0; i < n; i++)
+        if (vv_str_eq(*s, vv_cstr(words[i]))) {
+            *value = (unsigned)i;
+            return VV_OK;
+        }
+    char list[160] = "";
+    for (size_t i = 0; i < n; i++)
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", i ? ", " : "", words[i]);
+    return vv_query_fail(q, name, err, "must be one of %s", list);
+}
+
+/* What a cursor belongs to: the view and all parameters but those that only page or pin. */
+static void query_hash(const vv_query *q, const char *view, uint8_t out[8])
+{
+    static const char *const paging[] = {"cursor", "limit", "as_of"};
+    uint8_t all[32] = {0}, one[32];
+    vv_sha256_ctx c;
+    vv_sha256(view, strlen(view), all);
+    for (size_t i = 0; i < q->param_count; i++) {
+        const vv_param *p = &q->params[i];
+        bool skip = false;
+        for (size_t k = 0; k < VV_ARRAY_LEN(paging); k++)
+            skip |= vv_str_eq(p->name, vv_cstr(paging[k]));
+        if (skip)
+            continue;
+        vv_sha256_init(&c);
+        vv_sha256_update(&c, p->name.p, p->name.n);
+        vv_sha256_update(&c, "", 1);
+        vv_sha256_update(&c, p->value.p, p->value.n);
+        vv_sha256_final(&c, one);
+        for (size_t k = 0; k < sizeof all; k++) /* names are unique, so their order need not matter */
+            all[k] ^= one[k];
+    }
+    vv_sha256(all, sizeof all, one);
+    memcpy(out, one, 8);
+}
+
+void vv_query_cursor_text(const vv_query *q, const char *view, const uint8_t *position, size_t n,
+                          char out[VV_CURSOR_TEXT])
+{
+    uint8_t raw[8 + VV_CURSOR_MAX];
+    query_hash(q, view, raw);
+    memcpy(raw + 8, position, n);
+    vv_base64url(out, raw, 8 + n);
+}
+
+vv_code vv_query_cursor(vv_query *q, const char *view, uint8_t *position, size_t n, bool *ret_given, vv_error *err)
+{
+    const vv_str *s = vv_query_value(q, "cursor");
+    *ret_given = s != NULL;
+    if (!s)
+        return VV_OK;
+    uint8_t raw[VV_CURSOR_TEXT], hash[8];
+    query_hash(q, view, hash);
+    if (s->n >= VV_CURSOR_TEXT || vv_unbase64url(raw, *s) != (ptrdiff_t)(8 + n))
+        return vv_query_fail(q, "cursor", err, "is not a cursor of this list");
+    if (memcmp(raw, hash, sizeof hash) != 0)
+        return vv_query_fail(q, "cursor", err, "belongs to another query");
+    memcpy(position, raw + 8, n);
+    return VV_OK;
+}
+
+bool vv_text_contains(vv_str text, vv_str needle)
+{
+    for (size_t i = 0; i + needle.n <= text.n; i++) {
+        size_t k = 0;
+        while (k < needle.n
+               && tolower((unsigned char)text.p[i + k]) == tolower((unsigned char)needle.p[k]))
+            k++;
+        if (k == needle.n)
+            return true;
+    }
+    return false;
+}
+
+void vv_snapshot_json(vv_json *j, const vv_look *look)
+{
+    vv_json_obj(j);
+    vv_json_kv_cstr(j, "generation", look->generation);
+    vv_json_kv_cstr(j, "as_of", look->generation);
+    vv_json_key(j, "streams");
+    vv_json_arr(j);
+    for (size_t i = 0; i < look->store->stream_count; i++) {
+        const vv_stream *s = &look->store->streams[i];
+        vv_json_obj(j);
+        vv_json_kv_hex(j, "euid", s->euid.b, sizeof s->euid.b);
+        vv_json_kv_bool(j, "alive", s->alive);
+        vv_json_key(j, "high_water");
+        vv_json_obj(j);
+        vv_json_kv_u64(j, "meta", s->meta_contiguous);
+        vv_json_kv_u64(j, "data", s->data_contiguous);
+        vv_json_end_obj(j);
+        vv_json_end_obj(j);
+    }
+    vv_json_end_arr(j);
+    vv_json_end_obj(j);
+}

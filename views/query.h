@@ -1,0 +1,56 @@
+/*
+ * A question to a view: a look at the store, and parameters as HTTP's query and the command's options give them.
+ * Views check every parameter; what they don't know, or can't accept, is VV_ERR_ARG with the parameter named.
+ * Owned by one thread.
+ */
+#pragma once
+
+#include "views/library.h"
+
+typedef struct {
+    vv_str name, value; /* decoded; each name once */
+} vv_param;
+
+enum { VV_QUERY_MATCHES = 10 };
+
+typedef struct {
+    vv_library *library;
+    const vv_look *look;
+    const vv_param *params;
+    size_t param_count;
+    vv_str id; /* of the path, where a resource has one */
+
+    const char *parameter;                   /* the one at fault, after VV_ERR_ARG, NOTFOUND or AMBIGUOUS */
+    vv_thread_ref matches[VV_QUERY_MATCHES]; /* after VV_ERR_AMBIGUOUS */
+    size_t match_count;
+} vv_query;
+
+/* Parameters that every view knows; as_of is resolved by who took the look. */
+#define VV_QUERY_COMMON "as_of"
+
+/* Refuses names that are not in the NULL-terminated list. */
+VV_MUST_CHECK vv_code vv_query_check(vv_query *q, const char *const *names, vv_error *err);
+/* The value, or NULL where it was not given. */
+const vv_str *vv_query_value(const vv_query *q, const char *name);
+/* Sets *value where given: decimal, min to max. */
+VV_MUST_CHECK vv_code vv_query_number(vv_query *q, const char *name, uint64_t min, uint64_t max, uint64_t *value,
+                                      vv_error *err);
+/* Sets *value to the index of the word given, of n words. */
+VV_MUST_CHECK vv_code vv_query_word(vv_query *q, const char *name, const char *const *words, size_t n, unsigned *value,
+                                    vv_error *err);
+/* Fails with VV_ERR_ARG and the parameter at fault. */
+VV_PRINTF(4, 5) vv_code vv_query_fail(vv_query *q, const char *name, vv_error *err, const char *fmt, ...);
+
+/* Cursors: opaque text that holds n bytes of position and is tied to the query but for its cursor and limit. */
+enum { VV_CURSOR_TEXT = 200, VV_CURSOR_MAX = 96 };
+void vv_query_cursor_text(const vv_query *q, const char *view, const uint8_t *position, size_t n,
+                          char out[VV_CURSOR_TEXT]);
+/* *ret_given = false without a cursor; one of another query or of another length is VV_ERR_ARG. */
+VV_MUST_CHECK vv_code vv_query_cursor(vv_query *q, const char *view, uint8_t *position, size_t n, bool *ret_given,
+                                      vv_error *err);
+
+/* Case-insensitive (ASCII) search; an empty needle is found everywhere. */
+bool vv_text_contains(vv_str text, vv_str needle);
+
+/* The object "snapshot" of an answer (http-api section 3). */
+void vv_snapshot_json(vv_json *j, const vv_look *look);

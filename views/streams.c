@@ -1,0 +1,155 @@
+#include "config.h"
+
+#include "views/streams.h"
+
+#include "base/text.h"
+#include "views/executions.h"
+
+enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000, GAPS_MAX = 100 };
+
+static void gaps_json(vv_json *j, const char *key, const vv_range *runs, size_t n)
+{
+    vv_json_key(j, key);
+    vv_json_arr(j);
+    for (size_t i = 0; i < n && i < GAPS_MAX; i++) {
+        vv_json_arr(j);
+        vv_json_u64(j, runs[i].first);
+        vv_json_u64(j, runs[i].last);
+        vv_json_end_arr(j);
+    }
+    vv_json_end_arr(j);
+}
+
+static void plane_json(vv_json *j, const char *key, uint64_t contiguous, uint64_t highest, const vv_range *bad,
+                       size_t bad_count)
+{
+    vv_json_key(j, key);
+    vv_json_obj(j);
+    vv_json_kv_u64(j, "high_water", contiguous);
+    vv_json_kv_u64(j, "highest", highest);
+    gaps_json(j, "gaps", bad, bad_count);
+    vv_json_kv_u64(j, "gaps_total", bad_count);
+    vv_json_end_obj(j);
+}
+
+static void header_json(vv_json *j, const vv_stream *s)
+{
+    if (!s->has_header) {
+        static const char *const keys[] = {"pid", "started_unix_ns", "started_at", "version", "os_arch"};
+        for (size_t i = 0; i < VV_ARRAY_LEN(keys); i++)
+            vv_json_kv_null(j, keys[i]);
+        return;
+    }
+    char text[VV_TIME_TEXT];
+    vv_time_text(text, s->header.zero_unix_ns);
+    vv_json_kv_u64(j, "pid", s->header.pid);
+    vv_json_kv_u64(j, "started_unix_ns", s->header.zero_unix_ns);
+    vv_json_kv_cstr(j, "started_at", text);
+    vv_json_kv_str(j, "version", s->header.version);
+    vv_json_kv_str(j, "os_arch", s->header.os_arch);
+}
+
+static void opt_json(vv_json *j, const char *key, const vv_opt_str *s)
+{
+    vv_json_key(j, key);
+    if (s->present)
+        vv_json_str(j, s->s);
+    else
+        vv_json_null(j);
+}
+
+static void engines_json(vv_json *j, const vv_stream *s)
+{
+    vv_json_key(j, "engines");
+    vv_json_arr(j);
+    for (size_t i = 0; i < s->engine_count; i++) {
+        const vv_engine *e = &s->engines[i];
+        vv_json_obj(j);
+        vv_json_kv_u64(j, "engine_id", e->id);
+        vv_json_kv_hex(j, "program_id", e->program.b, sizeof e->program.b);
+        if (e->has_table)
+            vv_json_kv_hex(j, "function_table", e->table.b, sizeof e->table.b);
+        else
+            vv_json_kv_null(j, "function_table");
+        opt_json(j, "revision_id", &e->revision);
+        opt_json(j, "source_label", &e->source);
+        vv_json_end_obj(j);
+    }
+    vv_json_end_arr(j);
+}
+
+static void stream_json(vv_json *j, const vv_stream *s)
+{
+    vv_json_obj(j);
+    vv_json_kv_hex(j, "euid", s->euid.b, sizeof s->euid.b);
+    vv_json_kv_bool(j, "alive", s->alive);
+    vv_json_kv_cstr(j, "error", s->failed ? (s->error.name ? s->error.name : "Io") : NULL);
+    header_json(j, s);
+    vv_json_kv_u64(j, "executions", s->execution_count);
+    plane_json(j, "meta", s->meta_contiguous, s->meta_high, s->meta_bad, s->meta_bad_count);
+    plane_json(j, "data", s->data_contiguous, s->data_high, s->data_bad, s->data_bad_count);
+    engines_json(j, s);
+    vv_json_end_obj(j);
+}
+
+vv_code vv_view_streams(vv_json *j, vv_query *q, vv_error *err)
+{
+    static const char *const names[] = {"limit", "cursor", NULL};
+    const vv_store *store = q->look->store;
+    uint64_t limit = LIMIT_DEFAULT;
+    vv_euid after = {{0}}, last = {{0}};
+    bool has_cursor;
+    vv_code rc = vv_query_check(q, names, err);
+    if (rc == VV_OK)
+        rc = vv_query_number(q, "limit", 1, LIMIT_MAX, &limit, err);
+    if (rc == VV_OK)
+        rc = vv_query_cursor(q, "streams", after.b, sizeof after.b, &has_cursor, err);
+    if (rc != VV_OK)
+        return rc;
+    vv_json_obj(j);
+    vv_json_key(j, "snapshot");
+    vv_snapshot_json(j, q->look);
+    vv_json_key(j, "items");
+    vv_json_arr(j);
+    size_t i = 0;
+    while (i < store->stream_count && has_cursor && memcmp(store->streams[i].euid.b, after.b, sizeof after.b) <= 0)
+        i++;
+    for (; i < store->stream_count && limit; i++, limit--) {
+        stream_json(j, &store->streams[i]);
+        last = store->streams[i].euid;
+    }
+    vv_json_end_arr(j);
+    vv_json_key(j, "next");
+    if (i < store->stream_count) {
+        char text[VV_CURSOR_TEXT];
+        vv_query_cursor_text(q, "streams", last.b, sizeof last.b, text);
+        vv_json_cstr(j, text);
+    } else {
+        vv_json_null(j);
+    }
+    vv_json_end_obj(j);
+    return VV_OK;
+}
+
+vv_code vv_view_stream(vv_json *j, vv_query *q, vv_error *err)
+{
+    static const char *const names[] = {NULL};
+    vv_euid euid;
+    vv_code rc = vv_query_check(q, names, err);
+    if (rc != VV_OK)
+        return rc;
+    if (!vv_unhex(euid.b, sizeof euid.b, q->id))
+        return vv_query_fail(q, "euid", err, "must be 32 hexadecimal digits");
+    const vv_stream *s = vv_store_stream(q->look->store, &euid);
+    if (!s) {
+        q->parameter = "euid";
+        return vv_fail(err, VV_ERR_NOTFOUND, "no stream of that id in this store");
+    }
+    vv_json_obj(j);
+    vv_json_key(j, "snapshot");
+    vv_snapshot_json(j, q->look);
+    vv_json_key(j, "stream");
+    stream_json(j, s);
+    vv_json_end_obj(j);
+    return VV_OK;
+}
