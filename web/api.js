@@ -1,5 +1,7 @@
 // The HTTP API: fetching with ETags, problems as errors, and polling that rests while nobody looks.
 
+import { takeEarly } from './early.js';
+
 /** A request that failed: the server's problem document, or a server that does not answer (status 0). */
 export class ApiError extends Error {
     constructor(status, problem) {
@@ -47,12 +49,13 @@ export class Resource {
         if (this.etag) headers['If-None-Match'] = this.etag;
         let response;
         try {
-            response = await fetch(this.url, { headers, signal, cache: 'no-store', credentials: 'same-origin' });
+            const options = { headers, signal, cache: 'no-store', credentials: 'same-origin' };
+            response = await (takeEarly(this.url) || fetch(this.url, options));
         } catch (error) {
             if (error.name === 'AbortError') throw error;
             throw new ApiError(0, {
                 title: 'The server does not answer',
-                detail: 'varve serve is not running, or cannot ' + 'be reached. This page tries again by itself.',
+                detail: 'varve serve is not running, or cannot be reached. This page tries again by itself.',
             });
         }
         if (response.status === 304) return { changed: false, data: null };

@@ -158,7 +158,7 @@ class ExecutionView {
         this.evidence = data.evidence;
         this.showHead();
         this.showBanner();
-        if (moved) this.part.refresh();
+        if (moved) this.part.refresh(data.snapshot.generation);
     }
 
     showHead() {

@@ -86,7 +86,7 @@ export class Painter {
 
     /**
      * @param {Object} scene flame, place (layout), colours (palette), theme, from, to (part of all in view),
-     *   top (pixels scrolled), zoom (node or -1), selected, hovered, matches (per function, or null), paper (background)
+     *   top (pixels scrolled), zoom (node or -1), selected, hovered, matches (per function, or null), paper
      * @returns {number} boxes drawn
      */
     paint(scene) {

@@ -16,7 +16,6 @@ const NUMBERS = {
     inclusive: 'inclusive_ns',
     self: 'self_ns',
     await: 'await_ns',
-    unattributed: 'unattributed_ns',
     nodes: 'nodes',
 };
 
@@ -27,7 +26,7 @@ const NUMBERS = {
  * @property {Int32Array} fn index into functions, -1 for none
  * @property {Uint8Array} edge
  * @property {Uint8Array} flags
- * @property {Float64Array} calls and open, errors, cancelled, inclusive, self, await, unattributed, nodes
+ * @property {Float64Array} calls and open, errors, cancelled, inclusive, self, await, nodes
  * @property {Array<Object>} functions
  * @property {Array<string>|null} contexts
  * @property {Map<number, string>} exact values above 2^53, by column * count + node
@@ -42,32 +41,43 @@ export function decode(answer) {
     const rows = answer.nodes || [];
     const at = new Map((answer.columns || []).map((name, i) => [name, i]));
     const flame = blank(rows.length, answer.functions || [], answer.contexts || null);
-    const names = Object.keys(NUMBERS);
-    const columns = names.map((name) => flame[name]);
-    const from = names.map((name) => at.get(NUMBERS[name]) ?? -1);
+    links(flame, rows, at);
+    Object.values(NUMBERS).forEach((name, column) => numbers(flame, rows, column, at.get(name) ?? -1));
+    return flame;
+}
+
+function links(flame, rows, at) {
+    const { parent, fn, edge, flags, functions } = flame;
     const parentAt = at.get('parent');
     const fnAt = at.get('function');
     const edgeAt = at.get('edge');
     const flagsAt = at.get('flags');
-    const functions = flame.functions.length;
     for (let i = 0; i < rows.length; i++) {
         const row = rows[i];
-        const parent = row[parentAt];
-        const fn = row[fnAt];
-        flame.parent[i] = parent >= 0 && parent < i ? parent : -1;
-        flame.fn[i] = fn >= 0 && fn < functions ? fn : -1;
-        flame.edge[i] = EDGE[row[edgeAt]] ?? EDGE.unknown;
-        flame.flags[i] = row[flagsAt] || 0;
-        for (let c = 0; c < columns.length; c++) {
-            const value = row[from[c]];
-            if (typeof value === 'number') columns[c][i] = value;
-            else if (typeof value === 'string') {
-                columns[c][i] = Number(value);
-                flame.exact.set(c * rows.length + i, value);
-            }
+        const up = row[parentAt];
+        const of = row[fnAt];
+        parent[i] = up >= 0 && up < i ? up : -1;
+        fn[i] = of >= 0 && of < functions.length ? of : -1;
+        edge[i] = edgeCode(row[edgeAt]);
+        flags[i] = row[flagsAt];
+    }
+}
+
+function edgeCode(word) {
+    return word === 'call' ? EDGE.call : Object.hasOwn(EDGE, word) ? EDGE[word] : EDGE.unknown;
+}
+
+// One column a pass: a short loop that the engine compiles soon, faster than one long loop over all of them.
+function numbers(flame, rows, column, index) {
+    const values = flame[Object.keys(NUMBERS)[column]];
+    for (let i = 0; i < rows.length; i++) {
+        const value = rows[i][index];
+        if (typeof value === 'number') values[i] = value;
+        else if (typeof value === 'string') {
+            values[i] = Number(value);
+            flame.exact.set(column * rows.length + i, value);
         }
     }
-    return flame;
 }
 
 function blank(count, functions, contexts) {
@@ -100,6 +110,7 @@ export function exactValue(flame, name, node) {
  * @property {Int32Array} first children of node i are order[first[i] .. first[i + 1]); i = count is the virtual root
  * @property {Int32Array} order
  * @property {Uint8Array} squeezed whether a node's children are drawn below scale: spawned work overlaps
+ * @property {Float64Array} sums size of a node's children together
  * @property {Uint8Array} foldedBelow whether something below (or the node itself) is folded
  * @property {number} total size of all top-level nodes
  * @property {number} maxDepth
@@ -112,47 +123,63 @@ export function exactValue(flame, name, node) {
  * @returns {Layout}
  */
 export function layout(flame, metric) {
-    const { count, parent } = flame;
+    const { count } = flame;
     const size = metric === 'inclusive_ns' ? inclusiveSizes(flame) : subtreeSizes(flame, ownColumn(flame, metric));
-    const { first, order } = childLists(flame, size);
-    const x = new Float64Array(count + 1);
-    const w = new Float64Array(count + 1);
-    const depth = new Int32Array(count + 1);
-    const squeezed = new Uint8Array(count + 1);
+    const place = {
+        size,
+        ...childLists(flame, size),
+        ...gather(flame, size),
+        x: new Float64Array(count + 1),
+        w: new Float64Array(count + 1),
+        depth: new Int32Array(count + 1),
+        squeezed: new Uint8Array(count + 1),
+        total: 0,
+        maxDepth: -1,
+    };
+    place.total = place.sums[count];
+    place.w[count] = 1;
+    place.depth[count] = -1;
+    placeChildren(place, count, place.total);
+    for (let i = 0; i < count; i++) {
+        if (place.first[i] < place.first[i + 1]) placeChildren(place, i, size[i]);
+    }
+    return place;
+}
+
+// What each node's children add up to, and below which nodes something is folded.
+function gather(flame, size) {
+    const { count, parent, flags } = flame;
     const sums = new Float64Array(count + 1);
     const foldedBelow = new Uint8Array(count + 1);
     for (let i = count - 1; i >= 0; i--) {
         const up = parent[i] < 0 ? count : parent[i];
         sums[up] += size[i];
-        if (flame.flags[i] & FLAG.sliver) foldedBelow[i] = 1;
-        if (foldedBelow[i]) foldedBelow[up] = 1;
-    }
-    const total = sums[count];
-    w[count] = 1;
-    depth[count] = -1;
-    let maxDepth = -1;
-    placeChildren(count, total);
-    for (let i = 0; i < count; i++) placeChildren(i, size[i]);
-    return { size, x, w, depth, first, order, squeezed, foldedBelow, total, maxDepth };
-
-    function placeChildren(node, whole) {
-        const from = first[node];
-        const to = first[node + 1];
-        if (from === to) return;
-        squeezed[node] = sums[node] > whole * (1 + 1e-9) ? 1 : 0;
-        const base = Math.max(whole, sums[node]);
-        const scale = base > 0 ? w[node] / base : 0;
-        const below = depth[node] + 1;
-        if (below > maxDepth) maxDepth = below;
-        let left = x[node];
-        for (let k = from; k < to; k++) {
-            const child = order[k];
-            x[child] = left;
-            w[child] = size[child] * scale;
-            depth[child] = below;
-            left += w[child];
+        if (foldedBelow[i] || flags[i] & FLAG.sliver) {
+            foldedBelow[i] = 1;
+            foldedBelow[up] = 1;
         }
     }
+    return { sums, foldedBelow };
+}
+
+function placeChildren(place, node, whole) {
+    const { first, order, x, w, depth, size, sums } = place;
+    const sum = sums[node];
+    const base = sum > whole ? sum : whole;
+    const scale = base > 0 ? w[node] / base : 0;
+    const below = depth[node] + 1;
+    const end = first[node + 1];
+    let left = x[node];
+    for (let k = first[node]; k < end; k++) {
+        const child = order[k];
+        const width = size[child] * scale;
+        x[child] = left;
+        w[child] = width;
+        depth[child] = below;
+        left += width;
+    }
+    if (sum > whole * (1 + 1e-9)) place.squeezed[node] = 1;
+    if (below > place.maxDepth && end > first[node]) place.maxDepth = below;
 }
 
 function ownColumn(flame, metric) {
@@ -167,11 +194,13 @@ function ownColumn(flame, metric) {
 
 // An open call's own inclusive time lags behind that of its children, so a box is never narrower than they are.
 function inclusiveSizes(flame) {
-    const { count, parent, edge } = flame;
+    const { count, parent, edge, inclusive, self: own, await: waited } = flame;
     const size = new Float64Array(count);
     const below = new Float64Array(count);
     for (let i = count - 1; i >= 0; i--) {
-        size[i] = Math.max(0, flame.inclusive[i], flame.self[i] + flame.await[i] + below[i]);
+        const made = own[i] + waited[i] + below[i];
+        const most = made > inclusive[i] ? made : inclusive[i];
+        size[i] = most > 0 ? most : 0;
         if (parent[i] >= 0 && edge[i] !== EDGE.spawn) below[parent[i]] += size[i];
     }
     return size;
@@ -181,36 +210,42 @@ function subtreeSizes(flame, own) {
     const { count, parent } = flame;
     const size = new Float64Array(count);
     for (let i = count - 1; i >= 0; i--) {
-        size[i] += Math.max(0, own[i]);
+        if (own[i] > 0) size[i] += own[i];
         if (parent[i] >= 0) size[parent[i]] += size[i];
     }
     return size;
 }
 
 function childLists(flame, size) {
-    const { count, parent, flags, fn } = flame;
+    const { count, parent, flags } = flame;
     const first = new Int32Array(count + 2);
     for (let i = 0; i < count; i++) first[(parent[i] < 0 ? count : parent[i]) + 1]++;
     for (let i = 0; i <= count; i++) first[i + 1] += first[i];
     const next = first.slice();
     const order = new Int32Array(count);
-    for (let i = 0; i < count; i++) order[next[parent[i] < 0 ? count : parent[i]]++] = i;
-    const byWidth = (a, b) =>
-        (flags[a] & FLAG.sliver) - (flags[b] & FLAG.sliver) || size[b] - size[a] || fn[a] - fn[b] || a - b;
-    for (let i = 0; i <= count; i++) sortSlice(order, first[i], first[i + 1], byWidth);
+    const key = new Float64Array(count);
+    for (let i = 0; i < count; i++) {
+        key[i] = flags[i] & FLAG.sliver ? -1 : size[i];
+        order[next[parent[i] < 0 ? count : parent[i]]++] = i;
+    }
+    for (let i = 0; i <= count; i++) {
+        if (first[i + 1] - first[i] > 1) sortSlice(order, key, first[i], first[i + 1]);
+    }
     return { first, order };
 }
 
-// Most nodes have few children: an insertion sort in place beats a call into the engine's sort for those.
-function sortSlice(list, from, to, compare) {
+// Largest key first, equal ones in the order of the answer. Most nodes have few children, for which an insertion sort in
+// place beats a call into the engine's sort.
+function sortSlice(list, key, from, to) {
     if (to - from > 24) {
-        list.subarray(from, to).sort(compare);
+        list.subarray(from, to).sort((a, b) => key[b] - key[a] || a - b);
         return;
     }
     for (let i = from + 1; i < to; i++) {
         const value = list[i];
+        const own = key[value];
         let k = i - 1;
-        while (k >= from && compare(list[k], value) > 0) {
+        while (k >= from && key[list[k]] < own) {
             list[k + 1] = list[k];
             k--;
         }

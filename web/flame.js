@@ -3,6 +3,7 @@
 import { Resource } from './api.js';
 import { emptyState } from './badges.js';
 import { h, setAttr, setChildren, setText } from './dom.js';
+import { flameParams, pixelsAcross } from './early.js';
 import { nameOf, Painter, ROW } from './flame-draw.js';
 import {
     decode,
@@ -47,9 +48,9 @@ export function update(params) {
     view.update(params);
 }
 
-/** Looks for new numbers. */
-export function refresh() {
-    if (view) view.load();
+/** Looks for new numbers, unless those at hand are of this generation of the store already. */
+export function refresh(generation) {
+    view.refresh(generation);
 }
 
 export function unmount() {
@@ -168,30 +169,23 @@ class FlameView {
 
     // Data
 
-    pixels() {
-        return Math.min(8192, Math.max(256, Math.round(this.width * devicePixelRatio)));
+    refresh(generation) {
+        if (this.loading) this.wanted = generation;
+        else if (this.generation !== generation) this.load();
     }
 
-    /** Asks for the whole run's graph; a second ask during one waits for its end. */
+    /** Asks for the whole run's graph. */
     async load() {
-        const key = `${this.metric.name} ${this.pixels()}`;
-        if (this.loading === key) {
-            this.again = true;
-            return;
-        }
+        const key = `${this.metric.name} ${pixelsAcross()}`;
+        if (this.loading === key) return;
         if (this.request) this.request.abort();
         this.request = new AbortController();
         if (!this.resource || this.resource.key !== key) {
-            this.resource = new Resource('/api/v1/flame', {
-                execution: this.params.id,
-                metric: this.metric.name,
-                width: this.pixels(),
-                ids: 1,
-            });
+            this.resource = new Resource('/api/v1/flame', flameParams(this.params.id, this.metric.name));
             this.resource.key = key;
         }
         this.loading = key;
-        this.again = false;
+        this.wanted = null;
         try {
             const { changed, data } = await this.resource.fetch(this.request.signal);
             if (this.stopped) return;
@@ -201,21 +195,36 @@ class FlameView {
             if (error.name === 'AbortError') return;
         }
         this.loading = null;
-        if (this.again) this.load();
+        if (this.wanted) this.refresh(this.wanted);
     }
 
     take(answer) {
         const metric = METRICS.find((known) => known.name === answer.metric.name) || this.metric;
         const first = !this.base;
+        const fine = !first && this.shown !== this.base;
+        this.generation = answer.snapshot.generation;
         this.base = this.model(decode(answer), metric);
         this.base.folded = answer.truncated || Number(answer.folded && answer.folded.nodes) > 0;
         this.requestWidth = this.width;
         this.detailKey = null;
+        this.canvas.dataset.nodes = this.base.flame.count;
+        if (fine && this.refreshDetail()) return;
         this.shown = this.base;
         this.showZoom(false);
         this.select(nodeOf(this.shown.flame, this.selectedKey), false);
         if (first && this.selected < 0) this.showDetail();
-        this.canvas.dataset.nodes = this.base.flame.count;
+    }
+
+    // While a finer graph of a part is shown, it stays until its own new numbers are there.
+    refreshDetail() {
+        const key = this.params.query.root;
+        const node = nodeOf(this.base.flame, key);
+        const inner = nodeOf(this.shown.flame, key);
+        if (node >= 0 && this.base.place.foldedBelow[node]) this.loadDetail(key, node, this.base);
+        else if (node < 0 && inner >= 0) this.loadDetail(key, inner, this.shown);
+        else return false;
+        this.showMatched();
+        return true;
     }
 
     model(flame, metric, total) {
@@ -242,13 +251,8 @@ class FlameView {
         if (this.detailRequest) this.detailRequest.abort();
         this.detailRequest = new AbortController();
         this.detailKey = key;
-        const resource = new Resource('/api/v1/flame', {
-            execution: this.params.id,
-            metric: model.metric.name,
-            width: this.pixels(),
-            ids: 1,
-            root: key,
-        });
+        const whole = flameParams(this.params.id, model.metric.name);
+        const resource = new Resource('/api/v1/flame', { ...whole, root: key });
         try {
             const { data } = await resource.fetch(this.detailRequest.signal);
             if (this.stopped || this.params.query.root !== key) return;

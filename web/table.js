@@ -42,9 +42,9 @@ export function update(params) {
     view.update(params);
 }
 
-/** Looks for new numbers. */
-export function refresh() {
-    if (view) view.load();
+/** Looks for new numbers, unless those at hand are of this generation of the store already. */
+export function refresh(generation) {
+    view.refresh(generation);
 }
 
 export function unmount() {
@@ -125,14 +125,15 @@ class TableView {
             : { key: 'self_ns', down: true };
     }
 
+    refresh(generation) {
+        if (this.loading) this.wanted = generation;
+        else if (this.generation !== generation) this.load();
+    }
+
     // The first page's ETag covers the whole store: where it stands, the others stand too.
     async load() {
-        if (this.loading) {
-            this.again = true;
-            return;
-        }
         this.loading = true;
-        this.again = false;
+        this.wanted = null;
         try {
             if (await this.fetchPages()) this.arrange();
         } catch (error) {
@@ -140,7 +141,7 @@ class TableView {
             if (!this.rows) this.showError(error);
         }
         this.loading = false;
-        if (this.again) this.load();
+        if (this.wanted) this.refresh(this.wanted);
     }
 
     async fetchPages() {
@@ -168,6 +169,7 @@ class TableView {
             }
         }
         this.cut = Boolean(cursor);
+        this.generation = this.answers[0].snapshot.generation;
         this.rows = this.answers.flatMap((answer) => answer.items);
         return changedAny;
     }

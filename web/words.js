@@ -27,14 +27,17 @@ const EDGE_WORDS = {
     4: '',
 };
 
-const ISSUES = {
-    missing_data_segment: 'a segment of counts is missing',
-    corrupt_data_segment: 'a segment of counts is unreadable',
-    missing_meta_segment: 'an index segment is missing',
-    corrupt_meta_segment: 'an index segment is unreadable',
-    count_mismatch: 'a segment holds another number of groups than announced',
-    unresolved_dependency: 'a call refers to a path that is not there',
-};
+const ISSUES = new Map([
+    ['missing_data_segment', 'a segment of the recording is missing'],
+    ['corrupt_data_segment', 'a segment of the recording is unreadable'],
+    ['group_count_mismatch', 'the recording holds another number of groups than it announced'],
+    ['unresolved_dependency', 'the recording refers to something that is not in it'],
+    ['fold_error', 'a record contradicts the others'],
+    ['index_corrupt', 'the index of the recording is damaged'],
+    ['root_started_lost', 'the record of the start is missing'],
+    ['no_root_ended', 'the record of the end is missing'],
+    ['stream_error', 'part of the store cannot be read'],
+]);
 
 /** "evidence_queue_full" as "evidence queue full". */
 export function plain(word) {
@@ -43,13 +46,13 @@ export function plain(word) {
 
 /** @returns {{label: string, help: string, key: string}} */
 export function statusWords(status) {
-    const key = STATUS[status] ? status : 'unknown';
+    const key = Object.hasOwn(STATUS, status) ? status : 'unknown';
     return { key, label: STATUS[key][0], help: STATUS[key][1] };
 }
 
 /** @returns {{label: string, help: string, key: string}|null} null where there is no verdict */
 export function verdictWords(verdict) {
-    if (!VERDICT[verdict]) return null;
+    if (!Object.hasOwn(VERDICT, verdict)) return null;
     return { key: verdict, label: VERDICT[verdict][0], help: VERDICT[verdict][1] };
 }
 
@@ -67,9 +70,9 @@ function issueLines(evidence) {
     }
     const lines = [];
     for (const [kind, sequences] of kinds) {
-        const words = ISSUES[kind] || plain(kind);
+        const words = ISSUES.get(kind) || plain(kind);
         const shown = sequences.slice(0, 8).join(', ') + (sequences.length > 8 ? ', \u2026' : '');
-        lines.push(sequences.length ? `${words} (number ${shown})` : words);
+        lines.push(sequences.length ? `${words} (${shown})` : words);
     }
     const more = (evidence.issues_total || 0) - (evidence.issues || []).length;
     if (more > 0) lines.push(`${plural(more, 'more issue')}`);

@@ -693,15 +693,13 @@ export async function startMock(port = 0, extra = {}) {
             if (body && body.length > 1e6) bodies.set(etag, body);
         }
         if (!body) {
-            response
-                .writeHead(404, { 'Content-Type': 'application/problem+json' })
-                .end(
-                    JSON.stringify({
-                        title: 'Not found',
-                        detail: 'There is no such thing here.',
-                        remedy: 'Look at the list of runs.',
-                    })
-                );
+            response.writeHead(404, { 'Content-Type': 'application/problem+json' }).end(
+                JSON.stringify({
+                    title: 'Not found',
+                    detail: 'There is no such thing here.',
+                    remedy: 'Look at the list of runs.',
+                })
+            );
             return;
         }
         response
