@@ -6,6 +6,7 @@ skip()
     exit 0
 }
 
+[ -z "${VV_QUICK:-}" ] || skip "a quick run: no browser"
 command -v node >/dev/null 2>&1 || skip "node is not installed"
 CHROMIUM=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || command -v google-chrome)}
 [ -x "${CHROMIUM:-}" ] || skip "chromium is not installed"
