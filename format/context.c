@@ -112,14 +112,12 @@ void vv_tuple_decode(vv_rd *r, vv_tuple *ret)
 
 void vv_context_key_of_bytes(vv_context_key *ret, const uint8_t *tuple, size_t n)
 {
-    /* One buffer and one call: the hash of a short message costs little more than its setup. */
-    enum { DOMAIN = 19 };
-    uint8_t buf[DOMAIN + VV_TUPLE_MAX];
-    memcpy(buf, "baml-cct-context-v1", DOMAIN);
-    if (n > VV_TUPLE_MAX)
-        n = VV_TUPLE_MAX;
-    memcpy(buf + DOMAIN, tuple, n);
-    vv_sha256(buf, DOMAIN + n, ret->b);
+    static const char domain[] = "baml-cct-context-v1";
+    vv_sha256_ctx c;
+    vv_sha256_init(&c);
+    vv_sha256_update(&c, domain, sizeof domain - 1);
+    vv_sha256_update(&c, tuple, n);
+    vv_sha256_final(&c, ret->b);
 }
 
 void vv_context_key_of(vv_context_key *ret, const vv_tuple *t)

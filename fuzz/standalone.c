@@ -1,6 +1,6 @@
 /*
- * Replays files through a fuzz target and prints TAP: those named as arguments (of a directory, all in it), else the target's
- * own corpus in the source tree.
+ * Replays files through a fuzz target and prints TAP: those named as arguments (of a directory, all in it), else the
+ * target's own corpus in the source tree.
  */
 #include "config.h"
 

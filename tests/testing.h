@@ -1,6 +1,6 @@
 /*
- * What the C unit tests share: the runner, a seeded generator, exact-size copies (so that a sanitizer sees a read one byte
- * too far), fixtures. Include after the headers under test.
+ * What the C unit tests share: the runner, a seeded generator, exact-size copies (so that a sanitizer sees a read one
+ * byte too far), fixtures. Include after the headers under test.
  */
 #pragma once
 

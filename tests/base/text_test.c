@@ -51,7 +51,8 @@ END_TEST
 
 START_TEST(base64url_is_strict)
 {
-    static const char *const bad[] = {"Z", "Zm9vY", "Zg==", "Zm8=", "Z+", "Z/", "Zm 8", "Zm\n8", "Zh", "Zm9", "\xc3\xa9", "Zg.."};
+    static const char *const bad[] = {"Z",    "Zm9vY",  "Zg==", "Zm8=", "Z+",       "Z/",
+                                      "Zm 8", "Zm\n8", "Zh",   "Zm9",  "\xc3\xa9", "Zg.."};
     uint8_t b[16];
     for (size_t i = 0; i < VV_ARRAY_LEN(bad); i++)
         ck_assert_msg(vv_unbase64url(b, vv_cstr(bad[i])) == -1, "%s", bad[i]);
@@ -102,6 +103,8 @@ START_TEST(utf8)
         {"\xe0\x9f\xbf", false},
         {"\xed\xa0\x80", false},
         {"\xe2\x82", false},
+        {"\xe2\x82" "A", false},
+        {"\xf0\x9f\x98" "A", false},
         {"\xf0\x8f\xbf\xbf", false},
         {"\xf4\x90\x80\x80", false},
         {"\xf5\x80\x80\x80", false},
@@ -123,6 +126,25 @@ START_TEST(cut_on_a_character_boundary)
     static const size_t want[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 11, 11};
     for (size_t max = 0; max < VV_ARRAY_LEN(want); max++)
         ck_assert_uint_eq(vv_utf8_cut(vv_cstr(s), max), want[max]);
+}
+END_TEST
+
+START_TEST(mended_text_is_valid)
+{
+    char s[] = "a\xff\xc3\xa9\xe2\x82z";
+    vv_utf8_mend(s, strlen(s));
+    ck_assert_str_eq(s, "a?\xc3\xa9??z");
+    test_rng g = test_seeded("mend");
+    for (int i = 0; i < 5000; i++) {
+        size_t n = test_below(&g, 24);
+        char *p = malloc(n + 1);
+        test_fill(&g, p, n);
+        vv_utf8_mend(p, n);
+        char *exact = (char *)test_exact(p, n);
+        ck_assert(vv_utf8_valid((vv_str){exact, n}));
+        free(exact);
+        free(p);
+    }
 }
 END_TEST
 
@@ -172,6 +194,7 @@ int main(void)
     tcase_add_test(t, base64url_has_one_text_for_each_bytes);
     tcase_add_test(t, utf8);
     tcase_add_test(t, cut_on_a_character_boundary);
+    tcase_add_test(t, mended_text_is_valid);
     tcase_add_test(t, decimal_of_128_bits);
     tcase_add_test(t, sha256);
     suite_add_tcase(s, t);

@@ -44,8 +44,15 @@ static vv_fact sample(vv_fact_tag tag, bool full)
     switch (tag) {
     case VV_FACT_SPAN_START:
         f.span_start = (vv_span_start){
-            .has_parent = full, .has_site = full, .has_runtime_id = full, .edge = VV_EDGE_CALL, .reasons = 5, .roles = 7,
-            .function_id = 9, .annotation_ordinal = full ? 3 : 0, .started_ns = 77,
+            .has_parent = full,
+            .has_site = full,
+            .has_runtime_id = full,
+            .edge = VV_EDGE_CALL,
+            .reasons = 5,
+            .roles = 7,
+            .function_id = 9,
+            .annotation_ordinal = full ? 3 : 0,
+            .started_ns = 77,
             .context = {.overflow = full, .reason = full, .edge = full ? 2 : 0},
         };
         break;
@@ -56,17 +63,29 @@ static vv_fact sample(vv_fact_tag tag, bool full)
         f.span_runtime_id = (vv_span_runtime_id){.ordinal = 4};
         break;
     case VV_FACT_VALUE:
-        f.value = (vv_value_occurrence){.role = 1, .value = {.lost = full, .loss = full ? 10 : 0, .codec = full ? 0 : 1}};
+        f.value = (vv_value_occurrence){
+            .role = 1,
+            .value = {.lost = full, .loss = full ? 10 : 0, .codec = full ? 0 : 1},
+        };
         break;
     case VV_FACT_ERROR_CAPTURE:
-        f.error_capture = (vv_error_capture){.has_site = full, .kind = 1, .source = 3, .value = {.lost = true, .loss = 2}};
+        f.error_capture = (vv_error_capture){
+            .has_site = full,
+            .kind = 1,
+            .source = 3,
+            .value = {.lost = true, .loss = 2},
+        };
         break;
     case VV_FACT_TERMINAL_ERROR:
         f.terminal_error = (vv_terminal_error){.lost = full, .loss = full ? 6 : 0};
         break;
     case VV_FACT_THREAD_START:
         f.thread_start = (vv_thread_start){
-            .has_parent = full, .has_spawn_call = full, .has_spawn_site = full, .kind = full, .started_ns = 5,
+            .has_parent = full,
+            .has_spawn_call = full,
+            .has_spawn_site = full,
+            .kind = full,
+            .started_ns = 5,
             .name = vv_cstr("main"),
         };
         break;
@@ -238,6 +257,10 @@ START_TEST(logs_and_scopes)
         check_body(VV_FACT_LOG, b, sizeof log, rows[i].name, NULL);
         free(b);
     }
+    uint8_t called[sizeof log + 40] = {[0] = 1, [40] = 7};
+    memcpy(called + 41, log + 1, sizeof log - 1);
+    check_body(VV_FACT_LOG, called, sizeof called, NULL, NULL);
+    check_body(VV_FACT_LOG, called, 40, "Truncated", NULL);
     uint8_t scope[40 + 10 + 2] = {[40] = 1, [48] = 1, [49] = 'u', [50] = 1, [51] = 3};
     check_body(VV_FACT_CALL_SCOPE, scope, sizeof scope, NULL, NULL);
     for (size_t n = 0; n < sizeof scope; n++)

@@ -13,7 +13,8 @@ static vv_euid nines(void)
     return e;
 }
 
-static vv_code walk_meta(const uint8_t *p, size_t n, const vv_euid *euid, uint64_t sequence, vv_wr *again, vv_error *err)
+static vv_code walk_meta(const uint8_t *p, size_t n, const vv_euid *euid, uint64_t sequence, vv_wr *again,
+                         vv_error *err)
 {
     vv_meta_segment s;
     vv_code rc = vv_meta_open(&s, p, n, euid, sequence, false, err);
@@ -31,7 +32,8 @@ static vv_code walk_meta(const uint8_t *p, size_t n, const vv_euid *euid, uint64
     return rc;
 }
 
-static vv_code walk_data(const uint8_t *p, size_t n, const vv_euid *euid, uint64_t sequence, vv_wr *again, vv_error *err)
+static vv_code walk_data(const uint8_t *p, size_t n, const vv_euid *euid, uint64_t sequence, vv_wr *again,
+                         vv_error *err)
 {
     vv_data_segment s;
     vv_code rc = vv_data_open(&s, p, n, euid, sequence, false, err);
@@ -54,7 +56,8 @@ static vv_code walk_data(const uint8_t *p, size_t n, const vv_euid *euid, uint64
     return rc;
 }
 
-typedef vv_code (*walk)(const uint8_t *p, size_t n, const vv_euid *euid, uint64_t sequence, vv_wr *again, vv_error *err);
+typedef vv_code (*walk)(const uint8_t *p, size_t n, const vv_euid *euid, uint64_t sequence, vv_wr *again,
+                        vv_error *err);
 
 /* Seals a copy of the first n bytes (a body) and walks it. */
 static void check_body(walk w, const uint8_t *body, size_t n, const char *want)
@@ -149,8 +152,8 @@ START_TEST(meta_vector_faults)
 END_TEST
 
 /*
- * Offsets in the meta vector's body: header 0 to 57; records at 58 (StreamStarted, body 63 to 97), 98 (EngineStarted, body 103
- * to 168), 169 (RootStarted, body 174 to 229), 230 (RootEnded, body 235 to 512).
+ * Offsets in the meta vector's body: header 0 to 57; records at 58 (StreamStarted, body 63 to 97), 98 (EngineStarted,
+ * body 103 to 168), 169 (RootStarted, body 174 to 229), 230 (RootEnded, body 235 to 512).
  */
 START_TEST(meta_errors_by_name)
 {
@@ -327,8 +330,10 @@ START_TEST(data_segment_both_ways)
 }
 END_TEST
 
-/* Offsets of a segment with one group of 3 + 1 section bytes: header to 49, root 50, health 82, cct records 83, cct length
- * 91, cct 99, evidence records 102, evidence length 110, evidence 118. */
+/*
+ * Offsets of a segment with one group of 3 + 1 section bytes: header to 49, root 50, health 82, cct records 83,
+ * cct length 91, cct 99, evidence records 102, evidence length 110, evidence 118.
+ */
 START_TEST(data_errors_by_name)
 {
     static const struct {

@@ -342,6 +342,13 @@ START_TEST(bytes_are_bounded)
     ck_assert(cut);
     ck_assert_str_eq((const char *)out.buf, "{\"$cut\":\"bytes\",\"length\":1000}");
 
+    vv_wr_reset(&body);
+    vv_wr_reset(&out);
+    put_str(&body, 20, "-0123456789abcdef");
+    ck_assert_int_eq(json_of(body.buf, body.len, &(vv_value_limits){8, 20}, &out, &cut, NULL), VV_OK);
+    ck_assert_str_eq((const char *)out.buf, "{\"$bigint\":{\"$cut\":\"bytes\",\"length\":17,"
+                                            "\"preview\":\"-0123456789abcdef\"}}");
+
     /* Lists and maps end by a mark, and so does everything around them. */
     vv_wr map = vv_wr_growing(1 << 20), list = vv_wr_growing(1 << 20), inner = vv_wr_growing(1000);
     for (int i = 0; i < 10; i++)
