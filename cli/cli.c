@@ -286,14 +286,14 @@ const char *vv_cli_nearest(const char *typed, const char *const *names, size_t n
 
 void vv_cli_out_init(vv_cli_out *o)
 {
-    *o = (vv_cli_out){.w = vv_wr_growing(OUT_MAX)};
+    *o = (vv_cli_out){.w = vv_wr_growing(OUT_MAX), .fd = STDOUT_FILENO};
     o->j = vv_json_init(&o->w);
 }
 
 static void flush(vv_cli_out *o)
 {
-    if (o->err.code == VV_OK && vv_wr_error(&o->w, "output", &o->err) == VV_OK && o->w.len)
-        (void)!vv_write_all(STDOUT_FILENO, o->w.buf, o->w.len, &o->err);
+    if (o->err.code == VV_OK && vv_wr_error(&o->w, "output", &o->err) == VV_OK && o->w.len && o->fd >= 0)
+        (void)!vv_write_all(o->fd, o->w.buf, o->w.len, &o->err);
     vv_wr_reset(&o->w);
 }
 

@@ -87,6 +87,7 @@ const char *vv_cli_nearest(const char *typed, const char *const *names, size_t n
 typedef struct {
     vv_wr w;
     vv_json j;
+    int fd; /* standard output; -1 discards */
     vv_error err;
 } vv_cli_out;
 

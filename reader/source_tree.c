@@ -51,24 +51,57 @@ void vv_tree_sort(vv_tree *t)
     t->count = kept;
 }
 
-/* The first node whose path is not below the n bytes of key. */
-static size_t lower_bound(const vv_tree *t, const char *key, size_t n)
+const vv_node *vv_tree_find(const vv_tree *t, const char *path)
 {
     size_t lo = 0, hi = t->count;
     while (lo < hi) {
         size_t mid = lo + (hi - lo) / 2;
-        if (strncmp(t->nodes[mid].path, key, n) < 0)
+        int c = strcmp(t->nodes[mid].path, path);
+        if (c == 0)
+            return &t->nodes[mid];
+        if (c < 0)
             lo = mid + 1;
         else
             hi = mid;
     }
-    return lo;
+    return NULL;
 }
 
-const vv_node *vv_tree_find(const vv_tree *t, const char *path)
+/* The first node below dir, count where dir has none; *ret_prefix is the length of "dir/". */
+static size_t first_below(const vv_tree *t, const char *dir, size_t *ret_prefix)
 {
-    size_t i = lower_bound(t, path, strlen(path) + 1);
-    return i < t->count && strcmp(t->nodes[i].path, path) == 0 ? &t->nodes[i] : NULL;
+    size_t n = strlen(dir);
+    *ret_prefix = n + 1;
+    size_t lo = 0, hi = t->count;
+    while (lo < hi) {
+        size_t mid = lo + (hi - lo) / 2;
+        int c = strncmp(t->nodes[mid].path, dir, n);
+        if (c < 0 || (c == 0 && (unsigned char)t->nodes[mid].path[n] < '/'))
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    bool is_below = lo < t->count && strncmp(t->nodes[lo].path, dir, n) == 0 && t->nodes[lo].path[n] == '/';
+    return is_below ? lo : t->count;
+}
+
+/* Names of one child may stand apart ("b", "b-c", "b/d" sort in this order): adjacent repeats are left out here, others by the caller. */
+static vv_code add_children(const vv_tree *t, const char *dir, vv_names_builder *b, vv_error *err)
+{
+    size_t prefix, last_n = 0;
+    const char *last = NULL;
+    vv_code rc = VV_OK;
+    for (size_t i = first_below(t, dir, &prefix); i < t->count && rc == VV_OK; i++) {
+        if (strncmp(t->nodes[i].path, dir, prefix - 1) != 0 || t->nodes[i].path[prefix - 1] != '/')
+            break;
+        const char *name = t->nodes[i].path + prefix;
+        size_t n = strcspn(name, "/");
+        if (!last || n != last_n || memcmp(name, last, n) != 0)
+            rc = vv_names_add(b, name, n, err);
+        last = name;
+        last_n = n;
+    }
+    return rc;
 }
 
 vv_code vv_tree_list(const vv_tree *t, const char *dir, vv_names *ret, vv_error *err)
@@ -77,38 +110,17 @@ vv_code vv_tree_list(const vv_tree *t, const char *dir, vv_names *ret, vv_error 
     if (self && self->kind != VV_NODE_DIR)
         return vv_fail_decode(err, "NotDirectory", 0, "%s is not a directory", dir);
     VV_CLEANUP(vv_names_abort) vv_names_builder b = {0};
-    size_t n = strlen(dir);
-    char *prefix = malloc(n + 2);
-    if (!prefix)
-        return vv_fail(err, VV_ERR_NOMEM, "no memory to list %s", dir);
-    memcpy(prefix, dir, n);
-    memcpy(prefix + n, "/", 2);
-    size_t i = lower_bound(t, prefix, n + 1);
-    const char *last = NULL;
-    size_t last_n = 0;
-    vv_code rc = VV_OK;
-    for (; i < t->count && rc == VV_OK && strncmp(t->nodes[i].path, prefix, n + 1) == 0; i++) {
-        const char *name = t->nodes[i].path + n + 1;
-        size_t k = strcspn(name, "/");
-        /* "a", "a-b" and "a/c" sort in this order: names of one child may stand apart, so the finished list is made unique. */
-        if (last && k == last_n && memcmp(name, last, k) == 0)
-            continue;
-        last = name;
-        last_n = k;
-        rc = vv_names_add(&b, name, k, err);
-    }
-    free(prefix);
-    if (rc != VV_OK)
-        return rc;
-    if (b.count == 0 && !self)
-        return vv_fail(err, VV_ERR_NOTFOUND, "no directory %s", dir);
-    rc = vv_names_finish(&b, ret, err);
+    vv_code rc = add_children(t, dir, &b, err);
+    if (rc == VV_OK && b.count == 0 && !self)
+        rc = vv_fail(err, VV_ERR_NOTFOUND, "no directory %s", dir);
+    if (rc == VV_OK)
+        rc = vv_names_finish(&b, ret, err);
     if (rc != VV_OK)
         return rc;
     size_t kept = 0;
-    for (size_t k = 0; k < ret->count; k++)
-        if (k == 0 || strcmp(ret->names[k], ret->names[kept - 1]) != 0)
-            ret->names[kept++] = ret->names[k];
+    for (size_t i = 0; i < ret->count; i++)
+        if (i == 0 || strcmp(ret->names[i], ret->names[kept - 1]) != 0)
+            ret->names[kept++] = ret->names[i];
     ret->count = kept;
     return VV_OK;
 }
@@ -116,15 +128,16 @@ vv_code vv_tree_list(const vv_tree *t, const char *dir, vv_names *ret, vv_error 
 vv_code vv_tree_file(const vv_tree *t, const char *path, const vv_node **ret, vv_error *err)
 {
     const vv_node *node = vv_tree_find(t, path);
-    if (!node)
+    size_t prefix;
+    if (!node && first_below(t, path, &prefix) == t->count)
         return vv_fail(err, VV_ERR_NOTFOUND, "no file %s", path);
-    if (node->kind == VV_NODE_OVERSIZE) {
+    if (node && node->kind == VV_NODE_OVERSIZE) {
         vv_fail(err, VV_ERR_LIMIT, "%s has %llu bytes", path, (unsigned long long)node->size);
         if (err)
             err->name = "FileTooLarge";
         return VV_ERR_LIMIT;
     }
-    if (node->kind != VV_NODE_FILE)
+    if (!node || node->kind != VV_NODE_FILE)
         return vv_fail_decode(err, "NotRegularFile", 0, "%s is not a regular file", path);
     *ret = node;
     return VV_OK;
