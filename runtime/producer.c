@@ -49,6 +49,7 @@ static varve_session *session_of(const varve_thread *t)
 static void count_loss(varve_thread *t, uint64_t n)
 {
     atomic_fetch_add_explicit(&t->slot->lost, n, memory_order_relaxed);
+    atomic_fetch_add_explicit(&session_of(t)->records_lost, n, memory_order_relaxed);
 }
 
 /* The words that must go before a record of t: who it is, and what was lost. */
@@ -305,7 +306,7 @@ varve_root *varve_root_begin(varve_engine *engine, const uint8_t *runtime_id, va
         return NULL;
     varve_session *s = engine->session;
     uint64_t ticks = vv_ticks();
-    vv_slot *slot = vv_store_takes_roots(s->store) ? vv_slot_reserve(&s->registry) : NULL;
+    vv_slot *slot = vv_wstore_takes_roots(s->store) ? vv_slot_reserve(&s->registry) : NULL;
     varve_thread *t = slot ? thread_new(engine, slot) : NULL;
     vv_ring *r = NULL;
     if (t) {

@@ -44,7 +44,7 @@ static void fork_child(void)
             r->current = 0;
             atomic_store(&r->state, VV_RING_DETACHED);
         }
-        vv_store_forked(s->store);
+        vv_wstore_forked(s->store);
     }
     sessions = NULL;
     pthread_mutex_init(&sessions_lock, NULL);
@@ -155,10 +155,10 @@ static void decoder_init(varve_session *s);
 /* The store, and around it the clock's first measurement. */
 static bool open_store(varve_session *s, const varve_options *o, const vv_session_test *test, vv_error *err)
 {
-    vv_store_options so = {.root = s->root,
+    vv_wstore_options so = {.root = s->root,
                            .max_project_bytes = o->max_project_bytes ? o->max_project_bytes : default_project,
                            .minimum_free_bytes = o->minimum_free_bytes ? o->minimum_free_bytes : default_free,
-                           .hooks = test ? test->hooks : (vv_store_hooks){.ctx = NULL}};
+                           .hooks = test ? test->hooks : (vv_wstore_hooks){.ctx = NULL}};
     if (test && test->euid)
         memcpy(so.euid.b, test->euid, sizeof so.euid.b);
     else
@@ -167,7 +167,7 @@ static bool open_store(varve_session *s, const varve_options *o, const vv_sessio
     vv_clock_select();
     uint64_t unix_ns = vv_clock_unix_ns();
     vv_clock_pair first = vv_clock_read_pair();
-    if (vv_store_open(&s->store, &so, err) != VV_OK)
+    if (vv_wstore_open(&s->store, &so, err) != VV_OK)
         return false;
     vv_clock_pair second = vv_clock_read_pair();
     uint64_t spent = second.raw_ns - first.raw_ns;
@@ -181,7 +181,7 @@ static bool open_store(varve_session *s, const varve_options *o, const vv_sessio
 
 static void free_session(varve_session *s)
 {
-    vv_store_close(s->store);
+    vv_wstore_close(s->store);
     vv_registry_done(&s->registry);
     free(s->root);
     free(s);
@@ -226,7 +226,7 @@ varve_session *vv_session_open(const varve_options *options, const vv_session_te
         vv_fail(&err, VV_ERR_NOMEM, ok ? "no thread for the consumer" : "no memory for the writer");
         if (ok)
             vv_writer_done(&s->writer);
-        vv_store_close(s->store);
+        vv_wstore_close(s->store);
         s->store = NULL;
         return off_store(s, &err);
     }
@@ -279,10 +279,11 @@ void varve_session_status(const varve_session *session, varve_status *ret_status
     };
     memcpy(ret_status->stream_id, s->decoder.euid.b, sizeof ret_status->stream_id);
     ret_status->roots_begun = atomic_load(&s->roots_begun);
+    ret_status->records_lost = atomic_load(&s->records_lost);
     ret_status->roots_refused = atomic_load(&s->roots_refused);
     ret_status->batches_lost = atomic_load(&s->writer.batches_lost);
     ret_status->root_ends_lost = atomic_load(&s->writer.root_ends_lost);
-    ret_status->reason = gates[vv_store_gate(s->store)];
+    ret_status->reason = gates[vv_wstore_gate(s->store)];
     if (!*ret_status->reason && (ret_status->batches_lost || ret_status->root_ends_lost))
         ret_status->reason = "some of the recording could not be written";
 }

@@ -30,14 +30,14 @@ struct varve_session {
     vv_clock clock;
     vv_wake wake;
     vv_registry registry;
-    vv_store *store;
+    vv_wstore *store;
     uint64_t fixed_control; /* charged for the registry */
     pthread_mutex_t lock;   /* of the lists of engines and rings */
     _Atomic(varve_engine *) engines;
     varve_engine *last_engine;
     uint64_t engine_count;
     _Atomic(vv_ring *) rings;
-    _Atomic uint64_t roots_begun, roots_refused, runtime_ids;
+    _Atomic uint64_t roots_begun, roots_refused, records_lost, runtime_ids;
     uint64_t runtime_seed[2];
     vv_decoder decoder;
     vv_writer writer;
@@ -48,7 +48,7 @@ struct varve_session {
 
 /* What only tests choose. */
 typedef struct {
-    vv_store_hooks hooks;
+    vv_wstore_hooks hooks;
     bool no_consumer;  /* nobody drains: the test calls vv_consumer_pass itself */
     const uint8_t *euid; /* 16 bytes: reopen this stream */
 } vv_session_test;

@@ -21,13 +21,13 @@
 
 enum { STREAM_PATH = 64, FILE_PATH = 128, LOCK_WAIT_MS = 2000, STREAM_LOCK_WAIT_MS = 100 };
 
-struct vv_store {
+struct vv_wstore {
     char *root;
     vv_euid euid;
     char stream[STREAM_PATH]; /* streams/<hex>, relative to the root */
     int root_fd, lease_fd, stream_fd, publish_fd;
     uint64_t max_project_bytes, minimum_free_bytes;
-    vv_store_hooks hooks;
+    vv_wstore_hooks hooks;
     uint64_t high[2];
     _Atomic int gate;
     _Atomic bool indeterminate;
@@ -35,12 +35,12 @@ struct vv_store {
     int pending_plane;
     uint64_t pending_sequence;
     char pending_dir[FILE_PATH];
-    struct vv_store *next_open;
+    struct vv_wstore *next_open;
 };
 
 /* Streams this process has open: flock alone would not tell two of our own descriptors apart from two processes'. */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
-static vv_store *open_stores;
+static vv_wstore *open_stores;
 
 const char *vv_step_name(vv_step s)
 {
@@ -57,7 +57,7 @@ const char *vv_gate_name(vv_gate g)
     return (unsigned)g < VV_ARRAY_LEN(names) ? names[g] : "?";
 }
 
-static int step(vv_store *s, vv_step at)
+static int step(vv_wstore *s, vv_step at)
 {
     return s->hooks.step ? s->hooks.step(s->hooks.ctx, at) : 0;
 }
@@ -68,28 +68,28 @@ static vv_gate gate_of(int os)
                ? VV_GATE_PERMISSION : VV_GATE_UNAVAILABLE;
 }
 
-vv_gate vv_store_gate(const vv_store *s)
+vv_gate vv_wstore_gate(const vv_wstore *s)
 {
     return (vv_gate)atomic_load_explicit(&s->gate, memory_order_acquire);
 }
 
-bool vv_store_takes_roots(const vv_store *s)
+bool vv_wstore_takes_roots(const vv_wstore *s)
 {
-    return vv_store_gate(s) == VV_GATE_OPEN && !atomic_load_explicit(&s->indeterminate, memory_order_acquire);
+    return vv_wstore_gate(s) == VV_GATE_OPEN && !atomic_load_explicit(&s->indeterminate, memory_order_acquire);
 }
 
-static void latch(vv_store *s, vv_gate why)
+static void latch(vv_wstore *s, vv_gate why)
 {
     int open = VV_GATE_OPEN;
     atomic_compare_exchange_strong(&s->gate, &open, (int)why);
 }
 
-uint64_t vv_store_high(const vv_store *s, vv_plane p)
+uint64_t vv_wstore_high(const vv_wstore *s, vv_plane p)
 {
     return s->high[p];
 }
 
-uint64_t vv_store_next(const vv_store *s, vv_plane p)
+uint64_t vv_wstore_next(const vv_wstore *s, vv_plane p)
 {
     return s->high[p] + 1;
 }
@@ -167,7 +167,7 @@ static bool is_ledger(const char *path)
 }
 
 /* What the files below the root weigh. A link or special file fails it. */
-static vv_code scan_usage(vv_store *s, uint64_t *ret, vv_error *err)
+static vv_code scan_usage(vv_wstore *s, uint64_t *ret, vv_error *err)
 {
     uint64_t total = VV_USAGE_BYTES;
     char *paths[] = {s->root, NULL};
@@ -196,7 +196,7 @@ static vv_code scan_usage(vv_store *s, uint64_t *ret, vv_error *err)
 }
 
 /* All bytes or an errno. */
-static int write_bytes(vv_store *s, int fd, const uint8_t *p, size_t n)
+static int write_bytes(vv_wstore *s, int fd, const uint8_t *p, size_t n)
 {
     while (n) {
         ssize_t k = s->hooks.write ? s->hooks.write(s->hooks.ctx, fd, p, n) : write(fd, p, n);
@@ -210,14 +210,14 @@ static int write_bytes(vv_store *s, int fd, const uint8_t *p, size_t n)
     return 0;
 }
 
-static int sync_dir(vv_store *s, const char *path)
+static int sync_dir(vv_wstore *s, const char *path)
 {
     VV_CLEANUP(vv_close) int fd = openat(s->root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     return fd < 0 || fsync(fd) < 0 ? errno : 0;
 }
 
 /* The ledger's new total, durable. 0 or an errno. */
-static int write_ledger(vv_store *s, uint64_t total)
+static int write_ledger(vv_wstore *s, uint64_t total)
 {
     uint8_t bytes[VV_USAGE_BYTES];
     vv_usage_encode(bytes, total);
@@ -241,14 +241,14 @@ static int write_ledger(vv_store *s, uint64_t total)
     return fsync(s->root_fd) < 0 ? errno : 0;
 }
 
-static vv_code read_ledger(vv_store *s, uint64_t *ret, vv_error *err)
+static vv_code read_ledger(vv_wstore *s, uint64_t *ret, vv_error *err)
 {
     VV_CLEANUP(vv_blob_done) vv_blob b = {NULL, 0};
     vv_code rc = vv_file_read(s->root_fd, "usage.state", VV_USAGE_BYTES + 1, &b, err);
     return rc == VV_OK ? vv_usage_decode(b.p, b.n, ret, err) : rc;
 }
 
-static uint64_t free_bytes(vv_store *s)
+static uint64_t free_bytes(vv_wstore *s)
 {
     if (s->hooks.free_bytes)
         return s->hooks.free_bytes(s->hooks.ctx);
@@ -258,14 +258,14 @@ static uint64_t free_bytes(vv_store *s)
     return (uint64_t)v.f_bavail * v.f_frsize;
 }
 
-static bool disk_has(vv_store *s, uint64_t usage, uint64_t need)
+static bool disk_has(vv_wstore *s, uint64_t usage, uint64_t need)
 {
     uint64_t left = free_bytes(s);
     return vv_sat64(usage, need) <= s->max_project_bytes && (left > need ? left - need : 0) >= s->minimum_free_bytes;
 }
 
 /* The highest sequence of a plane; its seal must hold. */
-static vv_code find_high(vv_store *s, vv_plane p, vv_error *err)
+static vv_code find_high(vv_wstore *s, vv_plane p, vv_error *err)
 {
     char dir[STREAM_PATH + 8];
     snprintf(dir, sizeof dir, "%s/%s", s->stream, vv_plane_dir(p));
@@ -296,7 +296,7 @@ static vv_code find_high(vv_store *s, vv_plane p, vv_error *err)
     return rc == VV_OK ? vv_seal_check(b.p, b.n, err) : rc;
 }
 
-static vv_code make_directories(vv_store *s, vv_error *err)
+static vv_code make_directories(vv_wstore *s, vv_error *err)
 {
     static const char *const below[] = {"meta", "data"};
     for (unsigned i = 0; i < 2; i++) {
@@ -310,7 +310,7 @@ static vv_code make_directories(vv_store *s, vv_error *err)
     return rc == VV_OK ? vv_mkdirs(s->root_fd, "tmp", err) : rc;
 }
 
-static vv_code take_stream(vv_store *s, vv_error *err)
+static vv_code take_stream(vv_wstore *s, vv_error *err)
 {
     char name[STREAM_PATH + 16];
     snprintf(name, sizeof name, "%s/stream.lock", s->stream);
@@ -319,7 +319,7 @@ static vv_code take_stream(vv_store *s, vv_error *err)
     return rc == VV_OK ? lock_within(s->stream_fd, true, STREAM_LOCK_WAIT_MS, err) : rc;
 }
 
-static vv_code open_ledger(vv_store *s, vv_error *err)
+static vv_code open_ledger(vv_wstore *s, vv_error *err)
 {
     vv_code rc = open_lock_file(s->root_fd, "publish.lock", &s->publish_fd, err);
     if (rc == VV_OK)
@@ -339,7 +339,7 @@ static vv_code open_ledger(vv_store *s, vv_error *err)
     return rc;
 }
 
-static vv_code settle_planes(vv_store *s, vv_error *err)
+static vv_code settle_planes(vv_wstore *s, vv_error *err)
 {
     for (unsigned p = 0; p < 2; p++) {
         char dir[STREAM_PATH + 8];
@@ -355,7 +355,7 @@ static vv_code settle_planes(vv_store *s, vv_error *err)
 }
 
 /* Parent directories, .gitignore, the lease beside the root, the root. */
-static vv_code open_root(vv_store *s, vv_error *err)
+static vv_code open_root(vv_wstore *s, vv_error *err)
 {
     char *slash = strrchr(s->root, '/'), *lease = NULL;
     if (!slash || !slash[1])
@@ -382,7 +382,7 @@ static vv_code open_root(vv_store *s, vv_error *err)
     return s->root_fd < 0 ? vv_fail_os(err, errno, "open %s", s->root) : VV_OK;
 }
 
-static vv_code open_steps(vv_store *s, vv_error *err)
+static vv_code open_steps(vv_wstore *s, vv_error *err)
 {
     vv_code rc = open_root(s, err);
     if (rc == VV_OK)
@@ -394,11 +394,11 @@ static vv_code open_steps(vv_store *s, vv_error *err)
     return rc == VV_OK ? settle_planes(s, err) : rc;
 }
 
-static bool register_open(vv_store *s)
+static bool register_open(vv_wstore *s)
 {
     bool fresh = true;
     pthread_mutex_lock(&open_lock);
-    for (vv_store *o = open_stores; o; o = o->next_open)
+    for (vv_wstore *o = open_stores; o; o = o->next_open)
         fresh = fresh && memcmp(&o->euid, &s->euid, sizeof s->euid) != 0;
     if (fresh) {
         s->next_open = open_stores;
@@ -408,10 +408,10 @@ static bool register_open(vv_store *s)
     return fresh;
 }
 
-static void unregister_open(vv_store *s)
+static void unregister_open(vv_wstore *s)
 {
     pthread_mutex_lock(&open_lock);
-    for (vv_store **at = &open_stores; *at; at = &(*at)->next_open)
+    for (vv_wstore **at = &open_stores; *at; at = &(*at)->next_open)
         if (*at == s) {
             *at = s->next_open;
             break;
@@ -419,7 +419,7 @@ static void unregister_open(vv_store *s)
     pthread_mutex_unlock(&open_lock);
 }
 
-void vv_store_forked(vv_store *s)
+void vv_wstore_forked(vv_wstore *s)
 {
     vv_close(&s->stream_fd);
     vv_close(&s->publish_fd);
@@ -427,19 +427,19 @@ void vv_store_forked(vv_store *s)
     vv_close(&s->root_fd);
 }
 
-void vv_store_close(vv_store *s)
+void vv_wstore_close(vv_wstore *s)
 {
     if (!s)
         return;
     unregister_open(s);
-    vv_store_forked(s);
+    vv_wstore_forked(s);
     free(s->root);
     free(s);
 }
 
-vv_code vv_store_open(vv_store **ret, const vv_store_options *options, vv_error *err)
+vv_code vv_wstore_open(vv_wstore **ret, const vv_wstore_options *options, vv_error *err)
 {
-    vv_store *s = calloc(1, sizeof *s);
+    vv_wstore *s = calloc(1, sizeof *s);
     if (!s)
         return vv_fail(err, VV_ERR_NOMEM, "no memory");
     s->root_fd = s->lease_fd = s->stream_fd = s->publish_fd = -1;
@@ -457,7 +457,7 @@ vv_code vv_store_open(vv_store **ret, const vv_store_options *options, vv_error 
         rc = open_steps(s, err);
     if (rc != VV_OK) {
         vv_context(err, "%s", options->root);
-        vv_store_close(s);
+        vv_wstore_close(s);
         return rc;
     }
     *ret = s;
@@ -470,7 +470,7 @@ static vv_published lost(vv_gate why)
 }
 
 /* A step before the rename failed: the temporary stays and is charged. */
-static vv_published fail_before(vv_store *s, int os, uint64_t usage, const char *tmp)
+static vv_published fail_before(vv_wstore *s, int os, uint64_t usage, const char *tmp)
 {
     struct stat st;
     if (tmp && fstatat(s->root_fd, tmp, &st, AT_SYMLINK_NOFOLLOW) == 0)
@@ -481,7 +481,7 @@ static vv_published fail_before(vv_store *s, int os, uint64_t usage, const char 
     return lost(gate_of(os));
 }
 
-static vv_published fail_latched(vv_store *s, vv_gate latched, vv_gate why)
+static vv_published fail_latched(vv_wstore *s, vv_gate latched, vv_gate why)
 {
     latch(s, latched);
     vv_unlock(s->publish_fd);
@@ -496,7 +496,7 @@ typedef struct {
     size_t n;
 } publication;
 
-static vv_published indeterminate(vv_store *s, const publication *p)
+static vv_published indeterminate(vv_wstore *s, const publication *p)
 {
     s->pending_plane = p->plane;
     s->pending_sequence = p->sequence;
@@ -506,7 +506,7 @@ static vv_published indeterminate(vv_store *s, const publication *p)
 }
 
 /* Steps 4 to 6: the temporary file, whole and on disk. 0 or an errno. */
-static int write_temporary(vv_store *s, const publication *p, const char *tmp, bool *ret_made)
+static int write_temporary(vv_wstore *s, const publication *p, const char *tmp, bool *ret_made)
 {
     int os = step(s, VV_STEP_DIRECTORY);
     if (os)
@@ -526,7 +526,7 @@ static int write_temporary(vv_store *s, const publication *p, const char *tmp, b
 }
 
 /* Under publish.lock, which is released unless the outcome is indeterminate. */
-static vv_published publish_locked(vv_store *s, const publication *p)
+static vv_published publish_locked(vv_wstore *s, const publication *p)
 {
     struct stat st;
     bool object = p->plane < 0;
@@ -572,10 +572,10 @@ static vv_published publish_locked(vv_store *s, const publication *p)
     return (vv_published){VV_COMMITTED, VV_GATE_OPEN, p->sequence};
 }
 
-static vv_published publish(vv_store *s, const publication *p, bool terminal)
+static vv_published publish(vv_wstore *s, const publication *p, bool terminal)
 {
-    if (!terminal && vv_store_gate(s) != VV_GATE_OPEN)
-        return lost(vv_store_gate(s));
+    if (!terminal && vv_wstore_gate(s) != VV_GATE_OPEN)
+        return lost(vv_wstore_gate(s));
     if (atomic_load_explicit(&s->indeterminate, memory_order_relaxed))
         return (vv_published){VV_BLOCKED, VV_GATE_OPEN, 0};
     int os = step(s, VV_STEP_LOCK);
@@ -584,9 +584,9 @@ static vv_published publish(vv_store *s, const publication *p, bool terminal)
     return publish_locked(s, p);
 }
 
-vv_published vv_store_publish(vv_store *s, vv_plane plane, const uint8_t *file, size_t n, bool terminal)
+vv_published vv_wstore_publish(vv_wstore *s, vv_plane plane, const uint8_t *file, size_t n, bool terminal)
 {
-    uint64_t sequence = vv_store_next(s, plane);
+    uint64_t sequence = vv_wstore_next(s, plane);
     if (sequence == 0)
         return lost(VV_GATE_UNAVAILABLE);
     char name[VV_SEGMENT_NAME], dir[STREAM_PATH + 8], path[FILE_PATH];
@@ -597,7 +597,7 @@ vv_published vv_store_publish(vv_store *s, vv_plane plane, const uint8_t *file, 
 }
 
 /* True: the file of that name is byte for byte the expected one. A different one is a conflict. */
-static bool object_there(vv_store *s, const char *path, const uint8_t *file, size_t n, vv_published *ret)
+static bool object_there(vv_wstore *s, const char *path, const uint8_t *file, size_t n, vv_published *ret)
 {
     VV_CLEANUP(vv_blob_done) vv_blob b = {NULL, 0};
     vv_error err = {.code = VV_OK};
@@ -611,7 +611,7 @@ static bool object_there(vv_store *s, const char *path, const uint8_t *file, siz
     return true;
 }
 
-vv_published vv_store_publish_object(vv_store *s, const vv_cid *cid, const uint8_t *file, size_t n)
+vv_published vv_wstore_publish_object(vv_wstore *s, const vv_cid *cid, const uint8_t *file, size_t n)
 {
     char path[VV_CAS_PATH], dir[VV_CAS_PATH];
     vv_cas_path(path, cid);
@@ -627,7 +627,7 @@ vv_published vv_store_publish_object(vv_store *s, const vv_cid *cid, const uint8
     return out;
 }
 
-bool vv_store_resolve(vv_store *s, bool *ret_settled, int *ret_plane, uint64_t *ret_sequence)
+bool vv_wstore_resolve(vv_wstore *s, bool *ret_settled, int *ret_plane, uint64_t *ret_sequence)
 {
     *ret_settled = false;
     if (!atomic_load_explicit(&s->indeterminate, memory_order_relaxed))

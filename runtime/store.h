@@ -3,9 +3,9 @@
  *
  * A publication is the store format's section 13.2 step by step: file, fsync, rename, fsync of the directory, ledger, fsync of the root. Up
  * to the rename a failure loses the batch and nothing else. After it the file may be there for good, so the
- * failure is indeterminate: publish.lock stays held and everything else is blocked until vv_store_resolve succeeds.
+ * failure is indeterminate: publish.lock stays held and everything else is blocked until vv_wstore_resolve succeeds.
  *
- * Owned by one thread at a time, but for vv_store_gate and vv_store_open_for_roots, which any thread may call.
+ * Owned by one thread at a time, but for vv_wstore_gate and vv_wstore_takes_roots, which any thread may call.
  */
 #pragma once
 
@@ -40,7 +40,7 @@ typedef struct {
     ssize_t (*write)(void *ctx, int fd, const void *p, size_t n);  /* as write(2) */
     uint64_t (*free_bytes)(void *ctx);
     void *ctx;
-} vv_store_hooks;
+} vv_wstore_hooks;
 
 /* Why a batch was lost, or a store takes none. */
 typedef enum {
@@ -64,34 +64,34 @@ typedef struct {
     const char *root; /* absolute */
     vv_euid euid;
     uint64_t max_project_bytes, minimum_free_bytes;
-    vv_store_hooks hooks;
-} vv_store_options;
+    vv_wstore_hooks hooks;
+} vv_wstore_options;
 
-typedef struct vv_store vv_store;
+typedef struct vv_wstore vv_wstore;
 
 /* Opens (creating what is missing) a stream for writing. Waits at most 2 s for locks. BUSY: the stream is in use. */
-VV_MUST_CHECK vv_code vv_store_open(vv_store **ret, const vv_store_options *options, vv_error *err);
+VV_MUST_CHECK vv_code vv_wstore_open(vv_wstore **ret, const vv_wstore_options *options, vv_error *err);
 /* Releases all locks. NULL is fine. */
-void vv_store_close(vv_store *s);
+void vv_wstore_close(vv_wstore *s);
 /* In a forked child: closes the descriptors only, so that the parent's locks end with the parent. */
-void vv_store_forked(vv_store *s);
+void vv_wstore_forked(vv_wstore *s);
 
 /* The latch: once not open it stays so until the store is closed. Any thread. */
-vv_gate vv_store_gate(const vv_store *s);
+vv_gate vv_wstore_gate(const vv_wstore *s);
 /* Whether new executions make sense: the gate is open and nothing is indeterminate. Two loads; any thread. */
-bool vv_store_takes_roots(const vv_store *s);
+bool vv_wstore_takes_roots(const vv_wstore *s);
 
-uint64_t vv_store_high(const vv_store *s, vv_plane p);
+uint64_t vv_wstore_high(const vv_wstore *s, vv_plane p);
 
 /*
  * The sequence a segment must carry, and its publication: whole encoded files. terminal lets a meta batch with RootEnded records try through
  * the latch. Outcomes: COMMITTED, LOST, BLOCKED, INDETERMINATE.
  */
-uint64_t vv_store_next(const vv_store *s, vv_plane p);
-vv_published vv_store_publish(vv_store *s, vv_plane p, const uint8_t *file, size_t n, bool terminal);
+uint64_t vv_wstore_next(const vv_wstore *s, vv_plane p);
+vv_published vv_wstore_publish(vv_wstore *s, vv_plane p, const uint8_t *file, size_t n, bool terminal);
 /* A CAS object. Also REUSED; a different file of its name is LOST with VV_GATE_CONFLICT. */
-vv_published vv_store_publish_object(vv_store *s, const vv_cid *cid, const uint8_t *file, size_t n);
+vv_published vv_wstore_publish_object(vv_wstore *s, const vv_cid *cid, const uint8_t *file, size_t n);
 
 /* True where no publication is indeterminate (any more). *ret_plane (VV_PLANE_DATA or _META, -1 for an object) and *ret_sequence say
  * what was committed by this call; *ret_settled that something was. */
-bool vv_store_resolve(vv_store *s, bool *ret_settled, int *ret_plane, uint64_t *ret_sequence);
+bool vv_wstore_resolve(vv_wstore *s, bool *ret_settled, int *ret_plane, uint64_t *ret_sequence);

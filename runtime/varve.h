@@ -73,6 +73,7 @@ typedef struct {
     const char *reason;     /* one line: why it is off, or what was lost so far; "" where there is nothing to say */
     uint8_t stream_id[16];
     uint64_t roots_begun, roots_refused, batches_lost, root_ends_lost;
+    uint64_t records_lost; /* calls, ends and threads that found no memory */
 } varve_status;
 
 /* Never NULL. Failure gives the off session with its reason in varve_session_status. */

@@ -15,7 +15,7 @@ enum {
     TABLE_MAX = 256 << 20,
 };
 
-bool vv_writer_init(vv_writer *w, vv_store *store, vv_decoder *d, _Atomic(varve_engine *) *engines, const char *version,
+bool vv_writer_init(vv_writer *w, vv_wstore *store, vv_decoder *d, _Atomic(varve_engine *) *engines, const char *version,
                     size_t segment_target)
 {
     memset(w, 0, sizeof *w);
@@ -145,7 +145,7 @@ static varve_engine *next_engine(const varve_engine *e)
 
 bool vv_writer_has_work(const vv_writer *w)
 {
-    if (w->flight_count || w->ended || w->decoder->admitted || vv_store_next(w->store, VV_PLANE_META) == 1)
+    if (w->flight_count || w->ended || w->decoder->admitted || vv_wstore_next(w->store, VV_PLANE_META) == 1)
         return true;
     for (const varve_engine *e = first_engine(w); e; e = next_engine(e))
         if (engine_is_due(e))
@@ -187,7 +187,7 @@ static void settle(vv_writer *w, bool committed, uint64_t sequence)
 static void begin_segment(vv_writer *w)
 {
     vv_wr_reset(&w->file);
-    vv_data_begin(&w->file, &w->euid, vv_store_next(w->store, VV_PLANE_DATA));
+    vv_data_begin(&w->file, &w->euid, vv_wstore_next(w->store, VV_PLANE_DATA));
     w->file_groups = 0;
 }
 
@@ -199,7 +199,7 @@ static bool end_segment(vv_writer *w)
     vv_data_end(&w->file, w->file_groups);
     vv_published out = {VV_LOST, VV_GATE_UNAVAILABLE, 0};
     if (vv_wr_ok(&w->file))
-        out = vv_store_publish(w->store, VV_PLANE_DATA, w->file.buf, w->file.len, false);
+        out = vv_wstore_publish(w->store, VV_PLANE_DATA, w->file.buf, w->file.len, false);
     if (out.outcome == VV_INDETERMINATE || out.outcome == VV_BLOCKED)
         return false;
     settle(w, out.outcome == VV_COMMITTED, out.sequence);
@@ -318,7 +318,7 @@ static void publish_table(vv_writer *w, varve_engine *e)
         vv_cid cid;
         vv_cid_of(&cid, VV_CODEC_FUNCTION_TABLE, body.buf, body.len);
         if (vv_wr_ok(&object))
-            out = vv_store_publish_object(w->store, &cid, object.buf, object.len);
+            out = vv_wstore_publish_object(w->store, &cid, object.buf, object.len);
         if (out.outcome == VV_COMMITTED || out.outcome == VV_REUSED) {
             e->has_table = true;
             e->table = cid;
@@ -352,7 +352,7 @@ static void add_stream_started(vv_writer *w, uint64_t *records)
 static void begin_meta(vv_writer *w)
 {
     vv_wr_reset(&w->file);
-    vv_meta_begin(&w->file, &w->euid, vv_store_next(w->store, VV_PLANE_META), vv_store_high(w->store, VV_PLANE_DATA));
+    vv_meta_begin(&w->file, &w->euid, vv_wstore_next(w->store, VV_PLANE_META), vv_wstore_high(w->store, VV_PLANE_DATA));
 }
 
 static void add_engines(vv_writer *w, uint64_t *records)
@@ -382,7 +382,7 @@ static vv_published end_meta(vv_writer *w, uint64_t records, bool terminal)
     vv_meta_end(&w->file, records);
     if (!vv_wr_ok(&w->file))
         return (vv_published){VV_LOST, VV_GATE_UNAVAILABLE, 0};
-    return vv_store_publish(w->store, VV_PLANE_META, w->file.buf, w->file.len, terminal);
+    return vv_wstore_publish(w->store, VV_PLANE_META, w->file.buf, w->file.len, terminal);
 }
 
 /* Takes starts into the batch while it has less than max_bytes, at least one. Returns their number. */
@@ -421,7 +421,7 @@ static void meta_outcome(vv_writer *w, const vv_published *out)
 
 static bool meta_pre_due(const vv_writer *w)
 {
-    if (w->decoder->admitted || vv_store_next(w->store, VV_PLANE_META) == 1)
+    if (w->decoder->admitted || vv_wstore_next(w->store, VV_PLANE_META) == 1)
         return true;
     for (const varve_engine *e = first_engine(w); e; e = next_engine(e))
         if (!e->announced)
@@ -434,14 +434,14 @@ static bool publish_starts(vv_writer *w)
 {
     for (varve_engine *e = first_engine(w); e; e = next_engine(e))
         publish_table(w, e);
-    if (!vv_store_takes_roots(w->store) && vv_store_gate(w->store) == VV_GATE_OPEN)
+    if (!vv_wstore_takes_roots(w->store) && vv_wstore_gate(w->store) == VV_GATE_OPEN)
         return false; /* a table became indeterminate */
     if (!meta_pre_due(w))
         return true;
     do {
         uint64_t records = 0;
         begin_meta(w);
-        if (vv_store_next(w->store, VV_PLANE_META) == 1)
+        if (vv_wstore_next(w->store, VV_PLANE_META) == 1)
             add_stream_started(w, &records);
         add_engines(w, &records);
         uint64_t starts = w->starts_in_flight = add_starts(w, w->segment_target, &records);
@@ -490,9 +490,9 @@ static bool publish_some_ends(vv_writer *w, bool *ret_done)
 {
     uint64_t records = 0, starts = 0, ends = 0;
     begin_meta(w);
-    if (vv_store_gate(w->store) != VV_GATE_OPEN) {
+    if (vv_wstore_gate(w->store) != VV_GATE_OPEN) {
         /* Through the latch there is one way only, so the starts go in front. */
-        if (vv_store_next(w->store, VV_PLANE_META) == 1)
+        if (vv_wstore_next(w->store, VV_PLANE_META) == 1)
             add_stream_started(w, &records);
         add_engines(w, &records);
         starts = add_starts(w, SIZE_MAX, &records);
@@ -557,16 +557,16 @@ bool vv_writer_cycle(vv_writer *w)
     bool settled;
     int plane;
     uint64_t sequence;
-    if (!vv_store_resolve(w->store, &settled, &plane, &sequence))
+    if (!vv_wstore_resolve(w->store, &settled, &plane, &sequence))
         return false;
     if (settled)
         settle_resolved(w, plane, sequence);
     uint64_t lost = atomic_load_explicit(&w->batches_lost, memory_order_relaxed);
-    if (vv_store_gate(w->store) == VV_GATE_OPEN && !publish_starts(w))
+    if (vv_wstore_gate(w->store) == VV_GATE_OPEN && !publish_starts(w))
         return false;
     if (!publish_data(w))
         return false;
     w->urgent = false;
     return publish_ends(w) && lost == atomic_load_explicit(&w->batches_lost, memory_order_relaxed) &&
-           vv_store_gate(w->store) == VV_GATE_OPEN;
+           vv_wstore_gate(w->store) == VV_GATE_OPEN;
 }

@@ -15,7 +15,7 @@ typedef struct {
 } vv_flight;
 
 typedef struct {
-    vv_store *store;
+    vv_wstore *store;
     vv_decoder *decoder;
     vv_governor *governor;
     _Atomic(varve_engine *) *engines; /* the session's list */
@@ -38,7 +38,7 @@ typedef struct {
 } vv_writer;
 
 /* False: no memory. */
-VV_MUST_CHECK bool vv_writer_init(vv_writer *w, vv_store *store, vv_decoder *d, _Atomic(varve_engine *) *engines, const char *version,
+VV_MUST_CHECK bool vv_writer_init(vv_writer *w, vv_wstore *store, vv_decoder *d, _Atomic(varve_engine *) *engines, const char *version,
                                   size_t segment_target);
 void vv_writer_done(vv_writer *w);
 
