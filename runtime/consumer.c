@@ -205,6 +205,10 @@ static void *run(void *arg)
         else
             vv_wake_sleep(&s->wake, sleep_ns(s));
     }
+    pthread_mutex_lock(&s->consumer.lock);
+    s->consumer.finished = true;
+    pthread_cond_broadcast(&s->consumer.flushed);
+    pthread_mutex_unlock(&s->consumer.lock);
     return NULL;
 }
 
@@ -253,5 +257,11 @@ bool vv_consumer_stop(varve_session *s, uint64_t deadline_ns)
     atomic_store(&c->stop, true);
     vv_wake_up(&s->wake);
     struct timespec deadline = timespec_of(deadline_ns);
-    return pthread_clockjoin_np(c->thread, NULL, CLOCK_MONOTONIC, &deadline) == 0;
+    pthread_mutex_lock(&c->lock);
+    int rc = 0;
+    while (!c->finished && rc == 0)
+        rc = pthread_cond_timedwait(&c->flushed, &c->lock, &deadline);
+    bool finished = c->finished;
+    pthread_mutex_unlock(&c->lock);
+    return finished && pthread_join(c->thread, NULL) == 0;
 }

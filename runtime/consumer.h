@@ -19,10 +19,11 @@ typedef struct {
     pthread_t thread;
     bool started;
     _Atomic bool stop;
-    pthread_mutex_t lock; /* of the flush counters below */
+    pthread_mutex_t lock; /* of the next five */
     pthread_cond_t flushed;
     uint64_t flush_asked, flush_done; /* tickets */
     bool flush_ok;                    /* of flush_done */
+    bool finished;                    /* the thread has left its loop */
     _Atomic bool flush_pending;       /* flush_asked has moved */
     /* the thread's own */
     uint64_t barrier;         /* number of the current one */
