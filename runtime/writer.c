@@ -80,7 +80,7 @@ static void write_facts(vv_writer *w, vv_wr *out, vv_exec *x)
 /* Keeps what is left as one encoded group, where that is small. */
 static void encode_group(vv_writer *w, vv_exec *x)
 {
-    size_t most = 16 + (size_t)x->cct.dirty_count * ROW_MAX + OVERFLOW_MAX + facts_bytes(&x->facts);
+    size_t most = 16 + (size_t)x->cct.dirty_count * ROW_MAX + (x->cct.overflowed ? OVERFLOW_MAX : 0) + facts_bytes(&x->facts);
     uint8_t *p = most <= w->segment_target / 4 ? vv_gov_alloc(w->governor, VV_POOL_GENERAL, VV_OWN_WRITER, most) : NULL;
     if (!p) {
         w->urgent = true;

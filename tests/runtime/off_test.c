@@ -1,0 +1,254 @@
+/* Where profiling is off, by wish or by necessity: nothing exists, nothing is touched, every call is harmless, the reason is told. */
+#include "config.h"
+
+#include "runtime/varve.h"
+
+#include <dirent.h>
+#include <sys/wait.h>
+
+#include "tests/runtime/host.h"
+
+uint64_t size_of_files;
+
+static unsigned entries(const char *path)
+{
+    unsigned n = 0;
+    DIR *d = opendir(path);
+    for (struct dirent *e; d && (e = readdir(d));)
+        n += e->d_name[0] != '.';
+    if (d)
+        closedir(d);
+    return n;
+}
+
+/* Every function, on whatever the session gives. */
+static void use_all(varve_session *s)
+{
+    varve_engine *e = varve_engine_open(s, &(varve_engine_info){.source_label = "x"});
+    ck_assert_uint_eq(varve_function_add(e, &(varve_function_info){.fqn = "f"}), 0);
+    ck_assert_uint_eq(varve_file_add(e, "f"), 0);
+    ck_assert_uint_eq(varve_site_add(e, 1, 2, 3, 4), 0);
+    varve_thread *t = (varve_thread *)&size_of_files, *c;
+    varve_root *r = varve_root_begin(e, NULL, &t);
+    ck_assert_ptr_null(r);
+    ck_assert_ptr_null(t);
+    c = varve_thread_spawn(t, 0, 0, "n", 1);
+    ck_assert_ptr_null(c);
+    varve_thread_start(c, varve_ticks());
+    varve_thread_bind(c);
+    varve_call_begin(t, 1, 0);
+    varve_call_begin_at(t, 1, 0, varve_ticks());
+    varve_await_begin(t, 1);
+    varve_await_end(t, 2);
+    varve_call_end(t, VARVE_CALL_OK);
+    varve_call_end_at(t, VARVE_CALL_OK, varve_ticks());
+    ck_assert_uint_eq(varve_thread_depth(t), 0);
+    varve_thread_end(t, VARVE_THREAD_COMPLETED);
+    varve_thread_end_at(c, VARVE_THREAD_COMPLETED, 1);
+    varve_root_end(r, VARVE_SUCCEEDED);
+    ck_assert(!varve_flush(s, 10));
+    varve_engine_close(e);
+}
+
+static varve_state state_of(varve_session *s, const char *reason_has)
+{
+    varve_status st;
+    varve_session_status(s, &st);
+    ck_assert_msg(strstr(st.reason, reason_has) != NULL, "%s", st.reason);
+    return st.state;
+}
+
+static const struct {
+    const char *value;
+    bool on;
+} switches[] = {{"0", false}, {"", false}, {"yes", false}, {"on", false}, {"2", false}, {"1", true}, {"true", true},
+                {"TRUE", true}, {" True\n", true}, {" 1 ", true}, {"11", false}};
+
+START_TEST(by_environment)
+{
+    test_store s = store_make();
+    setenv("BAML_PROFILE", switches[_i].value, 1);
+    varve_session *v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root,
+                                                           .minimum_free_bytes = 1});
+    ck_assert_ptr_nonnull(v);
+    if (!switches[_i].on) {
+        ck_assert_int_eq(state_of(v, "BAML_PROFILE"), VARVE_OFF_CONFIGURED);
+        use_all(v);
+        ck_assert_uint_eq(entries("/proc/self/task"), 1);
+    }
+    varve_session_close(v);
+    ck_assert_uint_eq(entries(s.dir), switches[_i].on ? 2 : 0);
+    store_remove(&s);
+}
+END_TEST
+
+START_TEST(by_memory)
+{
+    test_store s = store_make();
+    varve_session *v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root,
+                                                           .memory_bytes = 8921087});
+    ck_assert_int_eq(state_of(v, "8921088"), VARVE_OFF_MEMORY);
+    use_all(v);
+    varve_session_close(v);
+    ck_assert_uint_eq(entries(s.dir), 0);
+    store_remove(&s);
+}
+END_TEST
+
+START_TEST(by_store)
+{
+    test_store s = store_make();
+    FILE *f = fopen(s.root, "w");
+    fclose(f);
+    varve_session *v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root});
+    ck_assert_int_eq(state_of(v, s.root), VARVE_OFF_STORE);
+    use_all(v);
+    ck_assert_uint_eq(entries("/proc/self/task"), 1);
+    varve_session_close(v);
+    store_remove(&s);
+}
+END_TEST
+
+/* The environment's directory wins, and a relative one is taken from where the process is now. */
+START_TEST(roots)
+{
+    test_store s = store_make();
+    ck_assert_int_eq(chdir(s.dir), 0);
+    setenv("BAML_PROFILE_DIR", "here/profiles-v1/", 1);
+    setenv("BAML_PROFILE_PUBLISH_INTERVAL_MS", "nonsense", 1);
+    varve_session *v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = "/nowhere/at/all",
+                                                           .minimum_free_bytes = 1});
+    varve_status st;
+    varve_session_status(v, &st);
+    char want[128];
+    snprintf(want, sizeof want, "%s/here/profiles-v1", s.dir);
+    ck_assert_str_eq(st.store_root, want);
+    ck_assert_int_eq(chdir("/"), 0);
+    varve_session_close(v);
+    ck_assert_uint_eq(entries(want), 5); /* cas publish.lock streams tmp usage.state */
+    store_remove(&s);
+}
+END_TEST
+
+/* A forked child records nothing, can't hang, and leaves the parent's stream alone. */
+START_TEST(forked)
+{
+    test_store s = store_make();
+    varve_session *v = session_at(&s, 1000);
+    varve_engine *e = varve_engine_open(v, NULL);
+    uint32_t f = function(e, "f");
+    varve_thread *t;
+    varve_root *r = varve_root_begin(e, NULL, &t);
+    varve_call_begin(t, f, 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        varve_status st;
+        varve_session_status(v, &st);
+        bool ok = st.state == VARVE_OFF_FORKED && *st.reason;
+        for (unsigned i = 0; i < 100000; i++)
+            varve_call_begin(t, f, 0);
+        varve_thread *none;
+        ok = ok && !varve_root_begin(e, NULL, &none) && !varve_thread_spawn(t, 0, 0, NULL, 0) && !varve_engine_open(v, NULL);
+        ok = ok && !varve_function_add(e, &(varve_function_info){.fqn = "g"}) && !varve_flush(v, 1000);
+        varve_thread_end(t, VARVE_THREAD_COMPLETED);
+        varve_root_end(r, VARVE_FAILED);
+        varve_session_close(v);
+        _exit(ok ? 0 : 1);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    ck_assert_int_eq(status, 0);
+    varve_call_end(t, VARVE_CALL_OK);
+    varve_thread_end(t, VARVE_THREAD_COMPLETED);
+    varve_root_end(r, VARVE_SUCCEEDED);
+    varve_session_close(v);
+    look l = look_at(&s);
+    assert_whole(&l);
+    ck_assert_uint_eq(totals(&l).started, 1);
+    look_done(&l);
+    store_remove(&s);
+}
+END_TEST
+
+/* While a forked child lives, the stream of its ended parent reads as what it is: ended. */
+START_TEST(forked_child_holds_no_lock)
+{
+    test_store s = store_make();
+    varve_session *v = session_at(&s, 1000);
+    int wait_for[2];
+    ck_assert_int_eq(pipe(wait_for), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char c;
+        close(wait_for[1]);
+        ssize_t n = read(wait_for[0], &c, 1);
+        _exit(n == 0 ? 0 : 1);
+    }
+    varve_session_close(v);
+    look l = look_store(s.root);
+    ck_assert_uint_eq(l.store->stream_count, 1);
+    ck_assert(!l.store->streams[0].alive);
+    look_done(&l);
+    close(wait_for[0]);
+    close(wait_for[1]);
+    int status;
+    waitpid(pid, &status, 0);
+    store_remove(&s);
+}
+END_TEST
+
+/* A full disk (here: the limit of the project) stops the recording, not the host; it is told, and new executions stay off. */
+START_TEST(disk_limit)
+{
+    test_store s = store_make();
+    uint64_t interval = 5;
+    varve_session *v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root,
+                                                           .minimum_free_bytes = 1, .max_project_bytes = 3000,
+                                                           .publish_interval_ms = &interval});
+    varve_engine *e = varve_engine_open(v, NULL);
+    varve_thread *t;
+    varve_root *r = varve_root_begin(e, NULL, &t);
+    uint32_t f = function(e, "f");
+    for (unsigned i = 0; i < 100; i++)
+        varve_call_begin(t, f, 0);
+    ck_assert(!varve_flush(v, 10000));
+    for (unsigned i = 0; i < 100; i++)
+        varve_call_end(t, VARVE_CALL_OK);
+    varve_thread *t2;
+    ck_assert_ptr_null(varve_root_begin(e, NULL, &t2));
+    varve_thread_end(t, VARVE_THREAD_COMPLETED);
+    varve_root_end(r, VARVE_SUCCEEDED);
+    varve_flush(v, 10000);
+    varve_status st;
+    varve_session_status(v, &st);
+    ck_assert_int_eq(st.state, VARVE_ACTIVE);
+    ck_assert_msg(strstr(st.reason, "disk limit"), "%s", st.reason);
+    ck_assert_uint_gt(st.batches_lost, 0);
+    ck_assert_uint_eq(st.roots_refused, 1);
+    varve_session_close(v);
+    look l = look_store(s.root);
+    look_fold(&l, 0, 0);
+    /* The end found room: it tells of the lost segment. */
+    ck_assert_int_eq(l.execution->status, VV_EXEC_SUCCEEDED);
+    ck_assert_uint_gt(l.execution->health.v[VV_H_cct_segment_publish_failed], 0);
+    look_done(&l);
+    assert_ledger(s.root);
+    store_remove(&s);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("off");
+    TCase *c = tcase_create("off");
+    tcase_set_timeout(c, 30);
+    tcase_add_loop_test(c, by_environment, 0, (int)VV_ARRAY_LEN(switches));
+    tcase_add_test(c, by_memory);
+    tcase_add_test(c, by_store);
+    tcase_add_test(c, roots);
+    tcase_add_test(c, forked);
+    tcase_add_test(c, forked_child_holds_no_lock);
+    tcase_add_test(c, disk_limit);
+    suite_add_tcase(suite, c);
+    return test_main(suite);
+}
