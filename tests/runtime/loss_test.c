@@ -250,7 +250,7 @@ START_TEST(lost_segment)
     ck_assert_uint_eq(started(&l, "main>a"), 0);
     ck_assert_uint_eq(counters_of(&l, "main>a").ok, 1);
     ck_assert_uint_eq(started(&l, "main>a>b"), 1);
-    ck_assert_uint_eq(l.execution->count, 2);
+    ck_assert_uint_eq(l.execution->count, 3);
     look_done(&l);
     assert_ledger(s.root);
     store_remove(&s);
