@@ -234,7 +234,7 @@ function childLists(flame, size) {
     return { first, order };
 }
 
-// Largest key first, equal ones in the order of the answer. Most nodes have few children, for which an insertion sort in
+// Largest key first, equal ones in the order of the answer. Most nodes have few children: there an insertion sort in
 // place beats a call into the engine's sort.
 function sortSlice(list, key, from, to) {
     if (to - from > 24) {

@@ -164,24 +164,22 @@ class ListView {
         this.resources = [];
         this.answers = [];
         this.poller = poll(
-            (signal) => this.loadOrWait(signal),
+            (signal) => this.load(signal),
             () => (this.live ? LIVE_MS : IDLE_MS),
             (error) => this.report(error)
         );
     }
 
+    // An empty list may be that of a server which waits for a store.
+    async lookForStore(signal) {
+        this.meta = this.meta || new Resource('/api/v1/meta');
+        const { changed, data } = await this.meta.fetch(signal);
+        if (changed) this.present = data.store.present;
+    }
+
     loadMore() {
         this.pages++;
         this.poller.now();
-    }
-
-    async loadOrWait(signal) {
-        try {
-            await this.load(signal);
-        } catch (error) {
-            if (error.status !== 404) throw error;
-            this.showNoStore();
-        }
     }
 
     // The first page's ETag covers the whole store: where it stands, the others stand too.
@@ -205,12 +203,13 @@ class ListView {
         this.items = this.answers.flatMap((answer) => answer.items).map(readExecution);
         this.next = cursor;
         this.live = this.items.some((item) => item.status === 'running');
+        if (!this.items.length) await this.lookForStore(signal);
         this.render();
     }
 
     report(error) {
         if (!error) {
-            const running = (this.items || []).filter((item) => item.status === 'running').length;
+            const running = this.items.filter((item) => item.status === 'running').length;
             this.params.pulse(running ? 'live' : 'idle', running ? `${running} running` : '');
             return;
         }
@@ -224,16 +223,6 @@ class ListView {
                 problem && problem.remedy ? h('p', { text: problem.remedy }) : null
             )
         );
-    }
-
-    // The server answers, and waits for a store: so does this page.
-    showNoStore() {
-        this.items = null;
-        this.live = false;
-        this.resources = [];
-        setText(this.count, '');
-        this.more.hidden = true;
-        this.showKind('store');
     }
 
     show(message) {
@@ -263,7 +252,7 @@ class ListView {
 
     showEmpty() {
         const filtered = this.params.query.q || this.params.query.status;
-        this.showKind(filtered ? 'filtered' : 'runs');
+        this.showKind(filtered ? 'filtered' : this.present === false ? 'store' : 'runs');
     }
 
     showKind(kind) {

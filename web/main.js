@@ -3,6 +3,7 @@
 import { get } from './api.js';
 import { setAttr, setText } from './dom.js';
 import * as execution from './execution.js';
+import { textOf } from './format.js';
 import * as list from './list.js';
 
 const THEME_KEY = 'varve-theme';
@@ -131,9 +132,7 @@ function onKey(event) {
 async function showStore() {
     try {
         const meta = await get('/api/v1/meta');
-        const name =
-            typeof meta.store === 'string' ? meta.store : meta.store && (meta.store.name || meta.store.path);
-        setText(document.getElementById('store'), name || '');
+        setText(document.getElementById('store'), textOf(meta.store.name));
     } catch {
         // The views say what is wrong; the name is an ornament.
     }

@@ -34,7 +34,11 @@ async function go(url) {
 
 async function goFlame(name, rest) {
     await go(flameUrl(name, rest));
-    return drawn(page);
+    // The head decides how much room the graph has.
+    await page.locator('.run-title .pill').waitFor();
+    await drawn(page);
+    await settled();
+    return flameState(page);
 }
 
 async function canvasBox() {
@@ -115,7 +119,7 @@ await test('the list searches, and says why it is empty', async () => {
     await page.keyboard.press('/');
     await page.keyboard.type('luac');
     await until('one row', async () => (await count('.runs tbody tr')) === 1);
-    assert.equal(await query('q'), 'luac');
+    await until('the address has it', async () => (await query('q')) === 'luac');
     await page.keyboard.type('zzz');
     await waitText('.empty h2', 'No run matches');
     await page.locator('.empty button').click();
@@ -238,7 +242,8 @@ await test('search marks, sums and leaves by Escape before the zoom does', async
     await page.keyboard.press('/');
     await page.keyboard.type('parse');
     await waitText('.matched', /^(\u2265 )?\d+(\.\d+)? % matched$/);
-    assert.equal(await query('q'), 'parse');
+    await until('the address has it', async () => (await query('q')) === 'parse');
+    await waitText('.matched', 'matched');
     await page.keyboard.press('Escape');
     await until('search cleared', async () => (await query('q')) === null);
     assert.notEqual(await query('root'), null);
@@ -310,10 +315,10 @@ await test('each metric has its own graph, and words where it has nothing', asyn
     for (const metric of ['self_ns', 'await_ns', 'calls', 'errors']) {
         await page.locator(`[data-metric=${metric}]`).click();
         await until(metric, async () => (await query('metric')) === metric);
-        assert.equal(await page.locator(`[data-metric=${metric}]`).getAttribute('aria-checked'), 'true');
+        await page.locator(`[data-metric=${metric}][aria-checked=true]`).waitFor();
     }
     await waitText('.total', 'Errors: 3 in all');
-    await goFlame('deep', '?metric=errors').catch(() => null);
+    await go(flameUrl('deep', '?metric=errors'));
     await waitText('.flame-message h2', 'No call ended with an error');
     await page.locator('[data-metric=calls]').click();
     await waitText('.total', 'Calls: 5,000 in all');
@@ -590,11 +595,7 @@ await test('what other programs record does not fetch this run again', async () 
 });
 
 await test('nothing on the console, no request to elsewhere', () => {
-    // The stand-in's "no store" is a 404, which the browser itself reports.
-    assert.deepEqual(
-        faults.filter((fault) => !/status of 404/.test(fault)),
-        []
-    );
+    assert.deepEqual(faults, []);
 });
 
 await test('a run that is not there, and a server that goes away', async () => {

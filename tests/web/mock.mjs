@@ -626,8 +626,8 @@ function answer(state, url) {
     const query = url.searchParams;
     const parts = url.pathname.split('/').slice(3).map(decodeURIComponent);
     const find = (id) => state.runs.find((run) => run.row.execution_id === id || run.row.short_id === id);
-    if (parts[0] === 'meta') return { store: { name: 'mock/.baml' } };
-    if (parts[0] === 'executions' && !parts[1]) return state.scene === 'no-store' ? null : state.list(query);
+    if (parts[0] === 'meta') return { store: { name: 'mock/.baml', present: state.scene !== 'no-store' } };
+    if (parts[0] === 'executions' && !parts[1]) return state.list(query);
     if (parts[0] === 'executions') {
         const run = find(parts[1]);
         return run && { snapshot: state.snapshot(), evidence: run.evidence, execution: run.row, totals: {} };
@@ -642,7 +642,9 @@ function answer(state, url) {
 }
 
 const SECURITY = {
-    'Content-Security-Policy': "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    'Content-Security-Policy':
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     'X-Content-Type-Options': 'nosniff',
     'Referrer-Policy': 'no-referrer',
 };
