@@ -117,7 +117,7 @@ static bool index_matches(const filter *f, const vv_found *x)
         && (!f->has_until || (x->has_time && x->unix_ns < f->until))
         && (!f->has_stream || memcmp(f->stream.b, x->stream->euid.b, 16) == 0)
         && (!f->has_program
-            || (x->execution->engine && memcmp(f->program.b, x->execution->engine->program.b, 16) == 0));
+            || (x->execution->first_engine && memcmp(f->program.b, x->execution->first_engine->program.b, 16) == 0));
 }
 
 static bool text_matches(const filter *f, const vv_found *x, const vv_digest *d)

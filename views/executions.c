@@ -97,21 +97,36 @@ static vv_code find_latest(vv_query *q, uint64_t back, const char *name, vv_foun
     return rc;
 }
 
+/* The execution of a root. A damaged record may sit in another stream than the one its root names: all are asked then. */
+static bool find_root(const vv_store *store, const vv_thread_ref *root, vv_found *ret)
+{
+    vv_euid euid;
+    memcpy(euid.b, root->b, sizeof euid.b);
+    const vv_stream *s = vv_store_stream(store, &euid);
+    const vv_execution *x = s ? vv_stream_execution(s, root) : NULL;
+    for (size_t i = 0; i < store->stream_count && !x; i++) {
+        s = &store->streams[i];
+        x = vv_stream_execution(s, root);
+    }
+    if (x)
+        *ret = found(s, x);
+    return x != NULL;
+}
+
 static vv_code find_short(vv_query *q, const uint8_t tail[4], uint64_t engine, uint64_t thread, const char *name,
                           vv_found *ret, vv_error *err)
 {
+    const vv_store *store = q->look->store;
     q->match_count = 0;
-    for (size_t i = 0; i < q->look->store->stream_count; i++) {
-        const vv_stream *s = &q->look->store->streams[i];
-        if (memcmp(s->euid.b + 12, tail, 4) != 0)
-            continue;
-        vv_thread_ref root = vv_thread_ref_make(&s->euid, engine, thread);
-        const vv_execution *x = vv_stream_execution(s, &root);
-        if (!x || q->match_count == VV_QUERY_MATCHES)
-            continue;
-        *ret = found(s, x);
-        q->matches[q->match_count++] = root;
-    }
+    for (size_t i = 0; i < store->stream_count; i++)
+        for (size_t k = 0; k < store->streams[i].execution_count; k++) {
+            const vv_execution *x = &store->streams[i].executions[k];
+            if (memcmp(x->root.b + 12, tail, 4) != 0 || vv_thread_engine(&x->root) != engine
+                || vv_thread_number(&x->root) != thread || q->match_count == VV_QUERY_MATCHES)
+                continue;
+            *ret = found(&store->streams[i], x);
+            q->matches[q->match_count++] = x->root;
+        }
     if (q->match_count == 0)
         return not_found(q, name, err);
     if (q->match_count == 1)
@@ -140,13 +155,8 @@ vv_code vv_query_execution(vv_query *q, vv_str id, const char *name, vv_found *r
     } else {
         vv_thread_ref root;
         if (vv_thread_parse(id, &root, NULL) == VV_OK) {
-            vv_euid euid;
-            memcpy(euid.b, root.b, sizeof euid.b);
-            const vv_stream *s = vv_store_stream(q->look->store, &euid);
-            const vv_execution *x = s ? vv_stream_execution(s, &root) : NULL;
-            if (!x)
+            if (!find_root(q->look->store, &root, ret))
                 return not_found(q, name, err);
-            *ret = found(s, x);
             return VV_OK;
         }
     }
@@ -203,8 +213,8 @@ static void identity_fields_json(vv_json *j, const vv_found *f)
     vv_json_kv_hex(j, "process_id", f->stream->euid.b, sizeof f->stream->euid.b);
     opt_number_json(j, "pid", f->stream->has_header, f->stream->header.pid);
     vv_json_kv_u64(j, "engine_id", vv_thread_engine(&x->root));
-    if (x->engine)
-        vv_json_kv_hex(j, "program_id", x->engine->program.b, sizeof x->engine->program.b);
+    if (x->first_engine)
+        vv_json_kv_hex(j, "program_id", x->first_engine->program.b, sizeof x->engine->program.b);
     else
         vv_json_kv_null(j, "program_id");
     opt_text_json(j, "revision_id", x->engine ? &x->engine->revision : NULL);

@@ -232,7 +232,7 @@ static vv_code limit_nodes(work *w, vv_flame *f, vv_error *err)
     return VV_OK;
 }
 
-__int128 vv_node_unattributed(const vv_profile *p, uint32_t node)
+vv_u128 vv_node_call_children(const vv_profile *p, uint32_t node)
 {
     vv_u128 calls = 0;
     for (uint32_t c = p->child_first[node]; c < p->child_first[node + 1]; c++) {
@@ -240,8 +240,7 @@ __int128 vv_node_unattributed(const vv_profile *p, uint32_t node)
         if (child->edge == VV_EDGE_CALL)
             calls = vv_sat128(calls, child->counters->inclusive_ns);
     }
-    /* Two's complement is right for every difference that fits; only saturated counters could exceed it. */
-    return (__int128)(p->nodes[node].counters->direct_child_ns - calls);
+    return calls;
 }
 
 static void add_to_sliver(vv_sliver *s, const vv_profile *p, uint32_t i, bool inclusive)
@@ -255,7 +254,8 @@ static void add_to_sliver(vv_sliver *s, const vv_profile *p, uint32_t i, bool in
         s->inclusive_ns = vv_sat128(s->inclusive_ns, n->counters->inclusive_ns);
     s->self_ns = vv_sat128(s->self_ns, n->self_ns);
     s->await_ns = vv_sat128(s->await_ns, n->counters->await_ns);
-    s->unattributed_ns = (__int128)((vv_u128)s->unattributed_ns + (vv_u128)vv_node_unattributed(p, i));
+    s->child_ns = vv_sat128(s->child_ns, n->counters->direct_child_ns);
+    s->call_child_ns = vv_sat128(s->call_child_ns, vv_node_call_children(p, i));
     s->flags |= n->flags & (VV_NODE_OPEN | VV_NODE_TIMING_INCOMPLETE);
     s->nodes++;
 }

@@ -30,7 +30,8 @@ static inline vv_flame_options vv_flame_defaults(void)
 
 typedef struct {
     vv_u128 calls, errors, cancelled, inclusive_ns, self_ns, await_ns;
-    __int128 open, unattributed_ns;
+    vv_u128 child_ns, call_child_ns; /* unattributed time is their difference, which may not fit a signed number */
+    __int128 open;
     uint64_t nodes;
     uint8_t flags;
 } vv_sliver;
@@ -56,5 +57,5 @@ typedef struct {
 VV_MUST_CHECK vv_code vv_flame_build(vv_flame *ret, const vv_profile *p, const vv_flame_options *o, vv_error *err);
 void vv_flame_done(vv_flame *f); /* accepts a zeroed one */
 
-/* direct-child time minus the inclusive time of the Call children in the fold. */
-__int128 vv_node_unattributed(const vv_profile *p, uint32_t node);
+/* Inclusive time of a node's Call children in the fold; its direct-child time exceeds that by what is unattributed. */
+vv_u128 vv_node_call_children(const vv_profile *p, uint32_t node);

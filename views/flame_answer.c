@@ -181,6 +181,21 @@ static void columns_json(vv_json *j)
     vv_json_arr(j);
 }
 
+/* a - b in full. */
+static void difference_json(vv_json *j, vv_u128 a, vv_u128 b)
+{
+    const vv_u128 limit = (vv_u128)1 << 127;
+    if (a >= b) {
+        vv_json_u128(j, a - b);
+    } else if (b - a < limit) {
+        vv_json_i128(j, -(__int128)(b - a));
+    } else {
+        char text[44] = "-";
+        vv_u128_text(text + 1, b - a);
+        vv_json_cstr(j, text);
+    }
+}
+
 static void row_json(const state *st, vv_json *j, size_t at)
 {
     const vv_flame_row *r = &st->flame.rows[at];
@@ -188,8 +203,8 @@ static void row_json(const state *st, vv_json *j, size_t at)
     vv_sliver s;
     if (n)
         s = (vv_sliver){n->counters->started, n->counters->error, n->counters->cancelled, n->counters->inclusive_ns,
-                        n->self_ns, n->counters->await_ns, vv_counters_open(n->counters),
-                        vv_node_unattributed(st->profile, r->node), 1, n->flags};
+                        n->self_ns, n->counters->await_ns, n->counters->direct_child_ns,
+                        vv_node_call_children(st->profile, r->node), vv_counters_open(n->counters), 1, n->flags};
     else
         s = st->flame.slivers[r->sliver];
     vv_json_arr(j);
@@ -207,7 +222,7 @@ static void row_json(const state *st, vv_json *j, size_t at)
     vv_json_u128(j, s.inclusive_ns);
     vv_json_u128(j, s.self_ns);
     vv_json_u128(j, s.await_ns);
-    vv_json_i128(j, s.unattributed_ns);
+    difference_json(j, s.child_ns, s.call_child_ns);
     vv_json_u64(j, s.flags);
     vv_json_u64(j, s.nodes);
     vv_json_end_arr(j);
