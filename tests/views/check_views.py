@@ -79,7 +79,7 @@ class Node:
         return [child for child in self.children if child.edge == "call"]
 
     def unattributed(self):
-        return self.child - sum(child.inclusive for child in self.calls_below())
+        return self.child - min(sum(child.inclusive for child in self.calls_below()), U128_MAX)
 
     def subtree(self, edges):
         found = [self]
@@ -338,13 +338,17 @@ class Check:
         for node, owner, direct in level:
             folded = node.name not in here
             if folded:
-                sums = wanted.setdefault(owner, [0] * 9)
+                sums = wanted.setdefault(owner, [0] * 10)
+                called = min(sum(child.inclusive for child in node.calls_below()), U128_MAX)
                 for k, value in enumerate((node.calls, node.open, node.errors, node.cancelled, 0, node.self_ns,
-                                           node.await_ns, node.unattributed(), 1)):
+                                           node.await_ns, node.child, called, 1)):
                     sums[k] += value
                 if direct and (owner is None or node.edge == "call"):
                     sums[4] += node.inclusive
             level.extend((child, owner if folded else node.name, not folded) for child in node.below(edges))
+        for owner, sums in wanted.items():
+            sums[4:9] = [min(value, U128_MAX) for value in sums[4:9]]
+            wanted[owner] = sums[:7] + [sums[7] - sums[8], sums[9]]
         got = {}
         for row in rows:
             if row[12] & SLIVER:
