@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -12,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/store_path.h"
 #include "cli/verbs.h"
 #include "server/http.h"
 
@@ -109,13 +107,11 @@ static int serve(const vv_cli *c, const vv_server_options *so, const vv_http_opt
 
 static int run(const vv_cli *c)
 {
-    char path[PATH_MAX], token[TOKEN_MAX + 1];
+    char token[TOKEN_MAX + 1];
     const char *hosts[HOSTS_MAX], *arg = c->arg_count ? c->args[0] : NULL;
     const char *token_file = vv_cli_value(c, "token-file"), *listen = vv_cli_value(c, "listen");
     uint64_t memory = MEMORY_DEFAULT_MIB, idle = 0;
     vv_http_options ho = {.listen = listen ? listen : LISTEN_DEFAULT, .allow_hosts = hosts};
-    vv_store_origin origin;
-    vv_error err = {0};
     int status;
     if (c->store && arg)
         return vv_cli_usage(c, "the store is given twice, as --store and as an argument");
@@ -130,9 +126,7 @@ static int run(const vv_cli *c)
     if (token_file && !read_token(token_file, token, &status))
         return status;
     ho.has_token = token_file != NULL;
-    if (vv_store_path_of(path, sizeof path, c->store ? c->store : arg, &origin, &err) != VV_OK)
-        return vv_cli_fail_error(&err, "store", NULL);
-    vv_server_options so = {.store_path = path, .token = token_file ? token : NULL,
+    vv_server_options so = {.store = c->store ? c->store : arg, .token = token_file ? token : NULL,
                             .web_dir = vv_cli_value(c, "web-dir"), .memory_bytes = (size_t)memory << 20};
     return serve(c, &so, &ho, idle * SECOND_NS);
 }

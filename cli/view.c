@@ -19,15 +19,16 @@ int vv_cli_open_library(const vv_cli *c, const char *arg, vv_library **ret, cons
 {
     if (c->store && arg)
         return vv_cli_usage(c, "the store is given twice, as --store and as an argument");
-    char path[PATH_MAX];
+    char path[PATH_MAX] = "store";
     vv_store_origin origin;
     vv_error err = {0};
     vv_library *l;
-    vv_code rc = vv_store_path_of(path, sizeof path, c->store ? c->store : arg, &origin, &err);
+    const char *name = c->store ? c->store : arg;
+    vv_code rc = vv_store_path_of(path, sizeof path, name, &origin, &err);
     if (rc == VV_OK)
-        rc = vv_library_open(&l, path, MEMORY, 0, &err);
+        rc = vv_library_open(&l, name, MEMORY, 0, &err);
     if (rc != VV_OK)
-        return vv_cli_fail_error(&err, "store", NULL);
+        return vv_cli_fail_error(&err, path, NULL);
     rc = vv_library_look(l, ret_look, &err);
     if (rc != VV_OK) {
         vv_library_close(l);

@@ -3,6 +3,7 @@
 #include "server/server.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/sha256.h"
+#include "base/store_path.h"
 #include "base/text.h"
 #include "server/assets.h"
 #include "server/etag.h"
@@ -92,13 +94,26 @@ static void name_build(char out[BUILD_TEXT])
     snprintf(out, BUILD_TEXT, "%s-%s", PACKAGE_VERSION, hex);
 }
 
-/* The last three parts of a path: "project/.baml/profiles-v1". */
-static const char *last_parts(const char *path)
+/* The last three parts of the store's path, "project/.baml/profiles-v1": enough to know it by. */
+static vv_code name_store(char **ret, const char *arg, vv_error *err)
 {
-    const char *at = path + strlen(path);
-    for (int parts = 0; at > path && parts < 3; at--)
+    char path[PATH_MAX], full[2 * PATH_MAX];
+    vv_store_origin origin;
+    vv_code rc = vv_store_path_of(path, sizeof path, arg, &origin, err);
+    if (rc != VV_OK)
+        return rc;
+    const char *tail = path;
+    while (strncmp(tail, "./", 2) == 0)
+        tail += 2;
+    full[0] = 0;
+    if (*tail != '/' && getcwd(full, PATH_MAX))
+        strcat(full, "/");
+    strcat(full, tail);
+    const char *at = full + strlen(full);
+    for (int parts = 0; at > full && parts < 3; at--)
         parts += at[-1] == '/';
-    return *at == '/' ? at + 1 : at;
+    *ret = strdup(*at == '/' ? at + 1 : at);
+    return *ret ? VV_OK : vv_fail(err, VV_ERR_NOMEM, "no memory for a name");
 }
 
 vv_code vv_server_new(vv_server **ret, const vv_server_options *o, vv_error *err)
@@ -108,14 +123,13 @@ vv_code vv_server_new(vv_server **ret, const vv_server_options *o, vv_error *err
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a server");
     name_build(s->build);
     s->guard = vv_guard_init(0);
-    s->store_name = strdup(last_parts(o->store_path));
     s->web_dir = o->web_dir ? strdup(o->web_dir) : NULL;
     s->token_text = o->token ? strdup(o->token) : NULL;
-    vv_code rc = VV_OK;
-    if (!s->store_name || (o->web_dir && !s->web_dir) || (o->token && !s->token_text))
+    vv_code rc = name_store(&s->store_name, o->store, err);
+    if (rc == VV_OK && ((o->web_dir && !s->web_dir) || (o->token && !s->token_text)))
         rc = vv_fail(err, VV_ERR_NOMEM, "no memory for a server");
     if (rc == VV_OK)
-        rc = vv_library_open(&s->library, o->store_path, o->memory_bytes, POLL_NS, err);
+        rc = vv_library_open(&s->library, o->store, o->memory_bytes, POLL_NS, err);
     if (rc != VV_OK) {
         vv_server_free(s);
         return rc;

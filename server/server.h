@@ -7,7 +7,7 @@
 #include "server/guard.h"
 
 typedef struct {
-    const char *store_path;
+    const char *store;     /* as vv_store_path_of takes it; NULL: the resolver's */
     const char *token;     /* what a client must know, or NULL */
     const char *web_dir;   /* the dashboard's files from there, for development; NULL: the embedded ones */
     size_t memory_bytes;   /* of loaded executions */

@@ -2,7 +2,7 @@
 
 #include "views/library.h"
 
-#include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/sha256.h"
+#include "base/store_path.h"
 #include "base/text.h"
 
 enum {
@@ -23,6 +24,7 @@ enum {
 /* A source and who uses it; a store that was removed and made anew gets another one. */
 typedef struct {
     vv_source *source;
+    char path[PATH_MAX];
     unsigned refs;
 } place;
 
@@ -45,7 +47,7 @@ typedef struct entry {
 } entry;
 
 struct vv_library {
-    char *path;
+    char *arg; /* NULL: the resolver's */
     size_t max_bytes;
     uint64_t poll_ns;
     pthread_mutex_t refresh; /* held while looking at the source; taken before lock */
@@ -70,16 +72,13 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-vv_code vv_library_open(vv_library **ret, const char *path, size_t max_bytes, uint64_t poll_ns, vv_error *err)
+vv_code vv_library_open(vv_library **ret, const char *arg, size_t max_bytes, uint64_t poll_ns, vv_error *err)
 {
     vv_library *l = calloc(1, sizeof *l);
-    char *copy = strdup(path);
-    if (!l || !copy) {
+    if (!l || (arg && !(l->arg = strdup(arg)))) {
         free(l);
-        free(copy);
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a store");
     }
-    l->path = copy;
     l->max_bytes = max_bytes;
     l->poll_ns = poll_ns;
     pthread_mutex_init(&l->refresh, NULL);
@@ -138,20 +137,45 @@ static void push_look(vv_library *l, look_entry *e)
 }
 
 /* The store's directory was removed, or another one stands in its place. */
-static bool place_is_gone(const vv_library *l, const place *p)
+static bool place_is_gone(const place *p)
 {
     struct stat held, named;
     int fd = vv_source_dirfd(p->source);
     if (fd < 0)
         return false;
-    return fstat(fd, &held) != 0 || stat(l->path, &named) != 0 || held.st_dev != named.st_dev
+    return fstat(fd, &held) != 0 || stat(p->path, &named) != 0 || held.st_dev != named.st_dev
         || held.st_ino != named.st_ino;
+}
+
+/*
+ * A directory that is no store yet, but may get one: it is not called like a store's root, and no stream was ever begun in it.
+ */
+static bool is_waiting(const char *path)
+{
+    char streams[PATH_MAX];
+    struct stat st;
+    const char *name = strrchr(path, '/');
+    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode) || strcmp(name ? name + 1 : path, "profiles-v1") == 0)
+        return false;
+    int n = snprintf(streams, sizeof streams, "%s/streams", path);
+    return n > 0 && (size_t)n < sizeof streams && stat(streams, &st) != 0;
+}
+
+static vv_code open_source(place *p, const char *arg, vv_error *err)
+{
+    vv_store_origin origin;
+    vv_code rc = vv_store_path_of(p->path, sizeof p->path, arg, &origin, err);
+    if (rc != VV_OK)
+        return rc;
+    if (is_waiting(p->path))
+        return vv_fail(err, VV_ERR_NOTFOUND, "no store in this directory");
+    return vv_source_open(&p->source, p->path, err);
 }
 
 /* Under refresh only: the source may be slow, and holders of looks need the lock. */
 static vv_code open_place(vv_library *l, vv_error *err)
 {
-    if (l->place && place_is_gone(l, l->place)) {
+    if (l->place && place_is_gone(l->place)) {
         pthread_mutex_lock(&l->lock);
         forget_looks(l, 0);
         place_unref(l->place);
@@ -163,7 +187,7 @@ static vv_code open_place(vv_library *l, vv_error *err)
     place *p = calloc(1, sizeof *p);
     if (!p)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a store");
-    vv_code rc = vv_source_open(&p->source, l->path, err);
+    vv_code rc = open_source(p, l->arg, err);
     if (rc != VV_OK) {
         free(p);
         return rc;
@@ -520,7 +544,7 @@ void vv_library_close(vv_library *l)
     pthread_cond_destroy(&l->loaded);
     pthread_mutex_destroy(&l->lock);
     pthread_mutex_destroy(&l->refresh);
-    free(l->path);
+    free(l->arg);
     free(l);
 }
 

@@ -18,10 +18,10 @@ typedef struct {
 } vv_look;
 
 /*
- * path is the store root or an archive; it need not exist yet. max_bytes bounds loaded profiles (the newest one may
- * exceed it). poll_ns is the age up to which a look counts as present, 0 = look at each call.
+ * arg names a store as vv_store_path_of takes it (NULL: the resolver's); it need not exist yet, and is resolved anew until it does.
+ * max_bytes bounds loaded profiles (the newest one may exceed it). poll_ns is the age up to which a look counts as present, 0 = look at each call.
  */
-VV_MUST_CHECK vv_code vv_library_open(vv_library **ret, const char *path, size_t max_bytes, uint64_t poll_ns,
+VV_MUST_CHECK vv_code vv_library_open(vv_library **ret, const char *arg, size_t max_bytes, uint64_t poll_ns,
                                       vv_error *err);
 void vv_library_close(vv_library *l); /* after everything handed out has been released */
 

@@ -1,0 +1,392 @@
+#!/bin/bash
+# `varve serve` end to end, with curl. Speaks TAP.
+set -u
+for tool in curl python3 flock zstd; do
+    command -v $tool >/dev/null || { echo "1..0 # SKIP no $tool"; exit 0; }
+done
+varve=$top_builddir/varve
+dir=$(mktemp -d)
+server=
+keeper=
+finish()
+{
+    [ -n "$keeper" ] && kill "$keeper" 2>/dev/null
+    [ -n "$server" ] && kill "$server" 2>/dev/null
+    wait 2>/dev/null
+    rm -rf "$dir"
+}
+trap finish EXIT
+n=0
+failed=0
+unset NO_COLOR BAML_PROFILE_DIR
+
+# ok NAME: the last command's status; is NAME WANT GOT; has NAME WANT TEXT
+ok()
+{
+    local status=$?
+    n=$((n + 1))
+    if [ $status = 0 ]; then echo "ok $n - $1"; else echo "not ok $n - $1"; failed=1; fi
+}
+is()
+{
+    n=$((n + 1))
+    if [ "$2" = "$3" ]; then echo "ok $n - $1"; else
+        echo "not ok $n - $1"; echo "# wanted: $2"; echo "# got: $3"; failed=1
+    fi
+}
+has()
+{
+    case $3 in *"$2"*) true ;; *) echo "# no '$2' in: ${3:0:400}"; false ;; esac
+    ok "$1"
+}
+
+# Starts a server with these arguments; sets server and url.
+start()
+{
+    "$varve" serve "$@" >"$dir/out" 2>"$dir/err" &
+    server=$!
+    for _ in $(seq 600); do
+        url=$(sed -n 's,^listening on \(.*\)/$,\1,p' "$dir/out")
+        [ -n "$url" ] && return 0
+        kill -0 $server 2>/dev/null || break
+        sleep 0.05
+    done
+    echo "Bail out! the server did not start: $(cat "$dir/err")"
+    exit 1
+}
+stop()
+{
+    kill -TERM $server
+    wait $server
+    local status=$?
+    server=
+    return $status
+}
+get() { curl -s -m 60 "$@"; }
+code() { curl -s -m 60 -o /dev/null -w '%{http_code}' "$@"; }
+headers() { curl -s -m 60 -D - -o /dev/null "$@" | tr -d '\r'; }
+header() { local name=$1; shift; headers "$@" | sed -n "s/^$name: //Ip"; }
+json() { python3 -c "import json, sys; d = json.load(sys.stdin); print($1)"; }
+# Sends raw bytes; prints the status of each answer.
+raw()
+{
+    python3 -c '
+import socket, sys
+host, port = sys.argv[1].split("//")[1].split(":")
+s = socket.create_connection((host, int(port)), 30)
+s.sendall(sys.argv[2].replace("HUGE", "x" * 300000).encode("latin-1").decode("unicode_escape").encode("latin-1"))
+s.shutdown(socket.SHUT_WR)
+data = b""
+while True:
+    part = s.recv(65536)
+    if not part:
+        break
+    data += part
+print(data.split(b"\r\n")[0].decode().split(" ")[1] if data.startswith(b"HTTP/") else "closed")
+' "$url" "$1"
+}
+
+tar -xf "$top_srcdir/tests/fixtures/demo-store.tar" -C "$dir"
+start "$dir" --listen 127.0.0.1:0
+api=$url/api/v1
+port=${url##*:}
+
+# Pages
+has "/ is plain text for curl" "curl -s '$url/api/v1/executions'" "$(get "$url/")"
+works=0
+for line in $(get "$url/" | sed -n "s/.*curl -s '\(.*\)'/\1/p"); do
+    [ "$(code "$line")" = 200 ] && works=$((works + 1))
+done
+is "six working curl lines" 6 $works
+has "/ is the dashboard for a browser" "<!doctype html>" "$(get -H 'Accept: text/html,*/*' "$url/")"
+has "with a strict policy" "default-src 'none'; script-src 'self'" "$(header Content-Security-Policy -H 'Accept: text/html' "$url/")"
+is "a module's type" "text/javascript; charset=utf-8" "$(header Content-Type "$url/main.js")"
+is "an asset's tag" 304 "$(code -H "If-None-Match: $(header ETag "$url/main.js")" "$url/main.js")"
+has "the index lists resources" "/api/v1/flame" "$(get "$api")"
+is "meta" "v1 True" "$(get "$api/meta" | json 'd["api"], d["store"]["present"]' | tr -d "(',)")"
+for h in 'X-Content-Type-Options: nosniff' 'Referrer-Policy: no-referrer' 'Cross-Origin-Resource-Policy: same-origin'; do
+    has "$h" "$h" "$(headers "$api/meta")"
+done
+is "no CORS header" "" "$(headers -H "Origin: $url" "$api/meta" | grep -i access-control)"
+
+# Host and Origin
+is "own Host" 200 "$(code -H "Host: localhost:$port" "$api")"
+is "Host without port" 200 "$(code -H 'Host: 127.0.0.1' "$api")"
+is "another Host" 421 "$(code -H 'Host: evil.example' "$api")"
+is "another port" 421 "$(code -H 'Host: localhost:1' "$api")"
+is "no Host" 421 "$(raw 'GET /api/v1 HTTP/1.0\r\n\r\n')"
+is "two Hosts" 421 "$(raw "GET /api/v1 HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n\r\n")"
+is "own Origin" 200 "$(code -H "Origin: $url" "$api")"
+is "another Origin" 403 "$(code -H 'Origin: http://evil.example' "$api")"
+is "Origin null" 403 "$(code -H 'Origin: null' "$api")"
+is "a Host with a slash" 421 "$(code -H "Host: localhost:$port/x" "$api")"
+
+# Raw targets
+for target in /api%2fv1 /api%2Fv1 /api%5cv1 '/api/v1%00' /%2e%2e/etc /api/../v1 '/..%2f' '/a%zz'; do
+    is "GET $target" 400 "$(code --path-as-is "$url$target")"
+done
+is "bytes outside ASCII" 400 "$(raw 'GET /\xc3\xa9 HTTP/1.1\r\nHost: localhost\r\n\r\n')"
+is "absolute form" 400 "$(raw 'GET http://localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n')"
+long=$(printf 'x%.0s' $(seq 9000))
+is "a huge address is refused" 414 "$(raw "GET /HUGE HTTP/1.1\r\nHost: localhost\r\n\r\n")"
+is "a long parameter" 200 "$(code "$api/executions?q=$long")"
+
+# Methods
+is "HEAD" 200 "$(code -I "$api/executions")"
+is "HEAD has no body but its length" "$(get "$api/executions" | wc -c)" "$(headers -I "$api/executions" | sed -n 's/^Content-Length: //p')"
+for method in POST PUT DELETE OPTIONS PATCH TRACE; do
+    is "$method" "405 GET, HEAD" "$(code -X $method "$api/executions") $(header Allow -X $method "$api/executions")"
+done
+is "POST with a body" 405 "$(code -d 'a=b' "$api/executions")"
+is "POST to nowhere" 404 "$(code -d 'a=b' "$api/nowhere")"
+is "an unknown path" 404 "$(code "$api/nowhere")"
+is "a path below one" 404 "$(code "$api/meta/x")"
+is "a trailing slash" 404 "$(code "$api/")"
+
+# Parameters
+while read -r status target; do
+    is "$target" "$status" "$(code "$api$target")"
+done <<'TARGETS'
+400 /executions?bogus=1
+400 /executions?limit=0
+400 /executions?limit=1001
+400 /executions?limit=-1
+400 /executions?limit=1e2
+400 /executions?limit=99999999999999999999999
+400 /executions?limit=
+400 /executions?limit=1&limit=1
+400 /executions?status=green
+400 /executions?since=yesterday
+400 /executions?stream=12
+400 /executions?cursor=AAAA
+400 /executions?q=%ff
+400 /executions?q=%00
+200 /executions?status=failed&since=2020-01-01T00:00:00Z&until=2030-01-01T00:00:00.5Z
+200 /executions?since=0
+400 /meta?x=1
+400 /functions
+400 /functions?execution=latest&sort=best
+200 /functions?execution=latest&sort=name
+400 /functions?execution=nonsense
+404 /functions?execution=latest~99
+404 /functions?execution=00000000.1.1
+400 /flame?execution=latest&metric=cpu
+400 /flame?execution=latest&order=bottom_up
+400 /flame?execution=latest&transform=hide:x
+400 /flame?execution=latest&width=0
+400 /flame?execution=latest&max_nodes=1000001
+400 /flame?execution=latest&edges=call,jump
+400 /flame?execution=latest&ids=2
+400 /flame?execution=latest&root=12
+404 /flame?execution=latest&root=0000000000000000000000000000000000000000000000000000000000000000
+200 /flame?execution=0c0d0e0f.1.1&ids=1&edges=call,spawn&depth=3&width=1200
+404 /executions/latest~7
+400 /executions/nonsense
+200 /executions/latest
+404 /streams/ffffffffffffffffffffffffffffffff
+400 /streams/xyz
+200 /streams/000102030405060708090a0b0c0d0e0f
+400 /executions?as_of=now
+410 /executions?as_of=0000000000000000000000000000000000000000000000000000000000000000
+TARGETS
+
+# Problems
+problem=$(get "$api/executions?limit=0")
+is "a problem's shape" "urn:varve:problem:bad-parameter 400 limit True True True" \
+    "$(json 'd["type"], d["status"], d["parameter"], bool(d["title"]), bool(d["detail"]), bool(d["remedy"])' <<<"$problem" | tr -d "(',)")"
+is "a problem's type" "application/problem+json" "$(header Content-Type "$api/nowhere")"
+is "a problem names no path" "" "$(get "$api/executions?as_of=now" | grep "$dir")"
+is "unknown parameters are named" bogus "$(get "$api/executions?bogus=1" | json 'd["parameter"]')"
+is "gone tells the present token" "$(get "$api/executions" | json 'd["snapshot"]["as_of"]')" \
+    "$(get "$api/executions?as_of=$(printf '0%.0s' $(seq 64))" | json 'd["as_of"]')"
+
+# Lists and pages
+is "the generation" ac925e413439f12afaaf5408fb0be263c6c1af99f6747940da1140c246282ea5 \
+    "$(get "$api/executions" | json 'd["snapshot"]["generation"]')"
+is "newest first" "0c0d0e0f.1.9 0c0d0e0f.1.5 0c0d0e0f.1.1 eeeeeeee.1.1" \
+    "$(get "$api/executions" | json '" ".join(i["short_id"] for i in d["items"])')"
+first=$(get "$api/executions?limit=3")
+cursor=$(json 'd["next"]' <<<"$first")
+is "the second page" "eeeeeeee.1.1 None" "$(get "$api/executions?limit=3&cursor=$cursor" | json 'd["items"][0]["short_id"] + " " + str(d["next"])')"
+is "another query's cursor" 400 "$(code "$api/executions?status=failed&cursor=$cursor")"
+is "another list's cursor" 400 "$(code "$api/functions?execution=latest&cursor=$cursor")"
+is "found by name" "3" "$(get "$api/executions?q=APP.main" | json 'len(d["items"])')"
+is "filtered by status" "0c0d0e0f.1.5" "$(get "$api/executions?status=failed" | json 'd["items"][0]["short_id"]')"
+is "latest~1" "0c0d0e0f.1.5" "$(get "$api/executions/latest~1" | json 'd["execution"]["short_id"]')"
+is "unknown starts are not latest" 404 "$(code "$api/executions/latest~3")"
+is "exact numbers above 2^53 are strings" str "$(get "$api/executions" | json 'type(d["items"][0]["started_unix_ns"]).__name__')"
+is "two streams" 2 "$(get "$api/streams" | json 'len(d["items"])')"
+
+# Tags and codings
+etag=$(header ETag "$api/flame?execution=latest")
+is "unchanged: 304" 304 "$(code -H "If-None-Match: $etag" "$api/flame?execution=latest")"
+is "304 has no body" "" "$(get -H "If-None-Match: $etag" "$api/flame?execution=latest")"
+is "304 folds nothing" "fold;dur=0.000" "$(header Server-Timing -H "If-None-Match: $etag" "$api/flame?execution=latest~1" | grep -o 'fold;dur=0.000')"
+is "weak comparison, several tags" 304 "$(code -H "If-None-Match: \"x\", W/$etag" "$api/flame?execution=latest")"
+is "another query's tag" 200 "$(code -H "If-None-Match: $etag" "$api/flame?execution=latest&ids=1")"
+flame="$api/flame?execution=0c0d0e0f.1.1&ids=1"
+get "$flame" >"$dir/plain"
+for coding in gzip zstd; do
+    get -H "Accept-Encoding: $coding" "$flame" >"$dir/packed"
+    is "$coding is named" $coding "$(header Content-Encoding -H "Accept-Encoding: $coding" "$flame")"
+    $coding -dc <"$dir/packed" | cmp - "$dir/plain"
+    ok "$coding of a stream"
+    get -H "Accept-Encoding: $coding" "$api/executions" | $coding -dc | cmp - <(get "$api/executions")
+    ok "$coding of a whole answer"
+    is "$coding: its tag is known in any coding" 304 \
+        "$(code -H "If-None-Match: $(header ETag -H "Accept-Encoding: $coding" "$flame")" "$flame")"
+done
+is "small answers stay plain" "" "$(header Content-Encoding -H 'Accept-Encoding: gzip' "$api/meta")"
+is "Vary" "Accept-Encoding" "$(header Vary "$api/executions")"
+
+# The same bytes from the command
+for view in "ls|executions" "show 0c0d0e0f.1.1|executions/0c0d0e0f.1.1" \
+    "top 0c0d0e0f.1.1 --sort calls|functions?execution=0c0d0e0f.1.1&sort=calls"; do
+    # shellcheck disable=SC2086
+    "$varve" ${view%%|*} --json --store "$dir" | cmp - <(get "$api/${view##*|}")
+    ok "varve ${view%%|*} --json"
+done
+
+# A store that changes
+before=$(get "$api/executions" | json 'd["snapshot"]["as_of"]')
+get "$api/executions?as_of=$before" >"$dir/then"
+etag=$(header ETag "$api/executions")
+flock -x "$dir/.baml/profiles-v1/streams/000102030405060708090a0b0c0d0e0f/stream.lock" sleep 600 &
+keeper=$!
+changed()
+{
+    for _ in $(seq 400); do
+        [ "$(code -H "If-None-Match: $1" "$api/executions")" = 200 ] && return 0
+        sleep 0.05
+    done
+    return 1
+}
+changed "$etag"
+ok "a writer that lives changes the generation"
+is "and its execution runs" "running running running" "$(get "$api/executions/0c0d0e0f.1.9" | json 'd["execution"]["status"] + " " + d["evidence"]["verdict"] + " " + d["execution"]["verdict"]')"
+is "a former state is at hand" "$(cat "$dir/then")" "$(get "$api/executions?as_of=$before")"
+etag=$(header ETag "$api/executions")
+pkill -P $keeper sleep 2>/dev/null
+kill $keeper 2>/dev/null
+wait $keeper 2>/dev/null
+keeper=
+changed "$etag"
+ok "so does its death"
+etag=$(header ETag "$api/executions")
+mkdir "$dir/other"
+tar -xf "$top_srcdir/tests/fixtures/damaged-3.tar" -C "$dir/other"
+cp -r "$dir"/other/.baml/profiles-v1/streams/* "$dir/.baml/profiles-v1/streams/"
+changed "$etag"
+ok "a commit changes the tag"
+is "and is listed" 3 "$(get "$api/streams" | json 'len(d["items"])')"
+
+# Clients that are slow, many or broken
+python3 - "$url" <<'PYTHON' &
+import socket, sys, time
+host, port = sys.argv[1].split("//")[1].split(":")
+held = [socket.create_connection((host, int(port))) for _ in range(50)]
+for s in held:
+    s.sendall(b"GET /api/v1/executions HTTP/1.1\r\nHo")
+time.sleep(600)
+PYTHON
+keeper=$!
+for _ in $(seq 200); do
+    [ "$(ls -l /proc/$server/fd 2>/dev/null | grep -c socket)" -gt 50 ] && break
+    sleep 0.05
+done
+is "half a request holds up nobody" 200 "$(code -m 10 "$api/executions")"
+for i in $(seq 200); do
+    code "$api/flame?execution=latest&depth=$i" >"$dir/many.$i" &
+    many+=($!)
+done
+wait "${many[@]}"
+is "200 clients at once" "$(printf '200%.0s' $(seq 200))" "$(cat "$dir"/many.*)"
+case $(raw 'NOISE\r\n\r\n') in 400 | closed) true ;; *) false ;; esac
+ok "noise is no request"
+is "the server still answers" 200 "$(code "$api/executions")"
+
+# The end: idle and half-open connections do not hold it up
+from=$(date +%s)
+stop
+is "SIGTERM ends well" 0 $?
+[ $(($(date +%s) - from)) -le 20 ]
+ok "and soon"
+kill $keeper
+wait $keeper 2>/dev/null
+keeper=
+is "nothing was written to standard error" "" "$(cat "$dir/err")"
+
+# A port that is taken, and addresses that are refused
+start "$dir" --listen 127.0.0.1:0
+"$varve" serve "$dir" --listen "${url#http://}" >"$dir/out2" 2>"$dir/err2"
+is "an occupied port: status" 5 $?
+is "one line" 1 "$(wc -l <"$dir/err2")"
+has "that says so" "in use" "$(cat "$dir/err2")"
+kill -INT $server
+wait $server
+is "SIGINT ends well" 0 $?
+server=
+"$varve" serve "$dir" --listen 0.0.0.0:0 >"$dir/out2" 2>"$dir/err2"
+is "an open address needs a token" "2 1" "$? $(wc -l <"$dir/err2")"
+"$varve" serve "$dir" --listen nowhere >"$dir/out2" 2>"$dir/err2"
+is "no address" "2 1" "$? $(wc -l <"$dir/err2")"
+
+# A token
+echo 0123456789abcdefgh >"$dir/token"
+start "$dir" --listen 127.0.0.1:0 --token-file "$dir/token" --allow-host varve.test
+is "no token" 401 "$(code "$url/api/v1")"
+is "which asks for one" Bearer "$(header WWW-Authenticate "$url/api/v1")"
+is "a wrong token" 401 "$(code -H 'Authorization: Bearer 0123456789abcdefgi' "$url/api/v1")"
+is "the token" 200 "$(code -H 'Authorization: Bearer 0123456789abcdefgh' "$url/api/v1")"
+is "once as a parameter" "303 /api/v1" "$(code "$url/api/v1?token=0123456789abcdefgh") $(header Location "$url/api/v1?token=0123456789abcdefgh")"
+has "for a cookie" "HttpOnly; SameSite=Strict" "$(header Set-Cookie "$url/api/v1?token=0123456789abcdefgh")"
+get -c "$dir/jar" -o /dev/null "$url/?token=0123456789abcdefgh"
+is "the cookie" 200 "$(code -b "$dir/jar" "$url/api/v1")"
+is "an allowed host" 200 "$(code -b "$dir/jar" -H "Host: varve.test" -H 'Authorization: Bearer 0123456789abcdefgh' "$url/api/v1")"
+stop
+ok "and it ends well"
+echo short >"$dir/token"
+"$varve" serve "$dir" --token-file "$dir/token" >/dev/null 2>"$dir/err2"
+is "a short token is refused" 2 $?
+
+# A store that is not there yet, and one that goes
+mkdir "$dir/later"
+start "$dir/later" --listen 127.0.0.1:0
+is "no store yet" 404 "$(code "$url/api/v1/executions")"
+is "the problem says so" "urn:varve:problem:no-store" "$(get "$url/api/v1/executions" | json 'd["type"]')"
+has "and how to record" "varve-lua" "$(get "$url/")"
+mkdir "$dir/later/.baml"
+cp -r "$dir/other/.baml/profiles-v1" "$dir/later/.baml/"
+api=$url/api/v1
+for _ in $(seq 400); do
+    [ "$(code "$api/executions")" = 200 ] && break
+    sleep 0.05
+done
+is "then it is there" 200 "$(code "$api/executions")"
+rm -rf "$dir/later/.baml/profiles-v1"
+for _ in $(seq 400); do
+    [ "$(code "$api/executions")" = 404 ] && break
+    sleep 0.05
+done
+is "and then it is gone" 404 "$(code "$api/executions")"
+stop
+ok "it ends well all the same"
+
+# The development directory
+mkdir "$dir/web"
+echo '<!doctype html>mine' >"$dir/web/index.html"
+start "$dir" --listen 127.0.0.1:0 --web-dir "$dir/web"
+is "a page from a directory" '<!doctype html>mine' "$(get -H 'Accept: text/html' "$url/")"
+is "nothing beside it" 404 "$(code "$url/token")"
+is "no hidden files" 404 "$(code "$url/.hidden")"
+stop
+ok "end"
+
+# Idle exit
+start "$dir" --listen 127.0.0.1:0 --idle-exit 1
+wait $server
+is "an idle server ends" 0 $?
+server=
+
+echo "1..$n"
+exit $failed
