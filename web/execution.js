@@ -4,8 +4,8 @@ import { poll, Resource } from './api.js';
 import { emptyState, showStatus, showVerdict, statusPill, verdictBadge } from './badges.js';
 import { copyButton, h, setAttr, setText } from './dom.js';
 import * as flame from './flame.js';
-import { formatAgo, formatCount, formatNs, formatTime } from './format.js';
-import { readExecution } from './model.js';
+import { formatAgo, formatCount, formatTime } from './format.js';
+import { durationOf, readExecution } from './model.js';
 import * as table from './table.js';
 import { evidenceLines, verdictWords } from './words.js';
 
@@ -42,6 +42,7 @@ class ExecutionView {
             async (signal) => {
                 const { changed, data } = await resource.fetch(signal);
                 if (changed) this.take(data);
+                else this.showHead();
             },
             () => (this.run && this.run.status === 'running' ? LIVE_MS : IDLE_MS),
             (error) => this.report(error)
@@ -169,16 +170,19 @@ class ExecutionView {
         this.status.hidden = false;
         showStatus(this.status, run.status);
         showVerdict(this.verdict, run.verdict, evidenceLines(this.evidence));
+        const took = durationOf(run, now);
         const facts = {
-            duration: formatNs(run.duration),
+            entry: run.entry,
+            duration: `${took.text}${took.soFar ? ' so far' : ''}`,
             calls: formatCount(run.calls),
             errors: formatCount(run.errors),
             started:
                 `${formatTime(run.started, now)} ${run.started ? `(${formatAgo(run.started, now)})` : ''}`.trim(),
-            program: run.label,
+            program: run.label || run.name,
         };
         for (const [key, text] of Object.entries(facts)) setText(this.values.get(key), text);
-        this.values.get('program').parentNode.hidden = !run.label || run.label === run.name;
+        this.values.get('program').parentNode.hidden = !run.label;
+        this.values.get('entry').parentNode.hidden = !run.entry;
         setAttr(this.values.get('errors'), 'data-some', Number(run.errors) > 0 ? 'yes' : null);
         const id = this.values.get('id');
         if (!id.firstChild) id.append(copyButton(run.shortId, 'the id'));
@@ -226,6 +230,7 @@ const FACTS = [
     ['calls', 'Calls'],
     ['errors', 'Errored calls'],
     ['started', 'Started'],
+    ['entry', 'Entry'],
     ['program', 'Program'],
     ['id', 'Id'],
 ];

@@ -54,10 +54,12 @@ export function nameOf(flame, node) {
     return functionName(flame.functions[fn]);
 }
 
-// Shorter forms of a name, for narrow boxes: without its module, then its last part alone.
+// Shorter forms of a name like "module:Class.method", for narrow boxes: without its module, then its last part alone.
 function shorter(name) {
-    const match = /^(?:[\p{L}\p{N}_$/.#-]*:)?([\p{L}\p{N}_$/.#-]*[./])?([\p{L}_$][\p{L}\p{N}_$#]*)$/u.exec(name);
-    return match ? [(match[1] || '') + match[2], match[2]] : [name, name];
+    const match = /^(?:[\p{L}\p{N}_$/.#-]*:)?([\p{L}\p{N}_$/.:#[\]-]+)$/u.exec(name);
+    if (!match) return [name, name];
+    const last = /[\p{L}_$][\p{L}\p{N}_$#[\]]*$/u.exec(match[1]);
+    return [match[1], last ? last[0] : match[1]];
 }
 
 /** Paints; keeps what is costly between frames: measured names and hatch patterns. */

@@ -3,8 +3,8 @@
 import { poll, Resource } from './api.js';
 import { emptyState, showStatus, showVerdict, statusPill, verdictBadge } from './badges.js';
 import { h, setAttr, setChildren, setText } from './dom.js';
-import { formatAgo, formatCount, formatNs, formatTime, plural } from './format.js';
-import { readExecution } from './model.js';
+import { formatAgo, formatCount, formatTime, plural } from './format.js';
+import { durationOf, readExecution } from './model.js';
 
 const PAGE = 200;
 const LIVE_MS = 1000;
@@ -276,10 +276,14 @@ class ListView {
         }
         showStatus(parts.status, item.status);
         setText(parts.name, item.name);
-        setText(parts.label, item.label === item.name ? '' : item.label);
+        setText(parts.entry, item.entry);
+        setText(parts.label, item.label);
         setText(parts.time, formatTime(item.started, now));
         setText(parts.ago, formatAgo(item.started, now));
-        setText(parts.duration, formatNs(item.duration));
+        const { text, soFar } = durationOf(item, now);
+        setText(parts.duration, text);
+        setAttr(parts.duration, 'data-so-far', soFar ? 'yes' : null);
+        setAttr(parts.duration, 'title', soFar ? 'so far' : null);
         setText(parts.calls, formatCount(item.calls));
         setText(
             parts.errors,
@@ -330,6 +334,7 @@ function makeRow(item) {
     const parts = {
         status: statusPill(),
         name: h('a.run-name', { href: `#/x/${encodeURIComponent(item.id)}/flame`, dir: 'auto' }),
+        entry: h('span.run-entry', { dir: 'auto' }),
         label: h('span.run-label', { dir: 'auto' }),
         time: h('span'),
         ago: h('span.muted.ago'),
@@ -342,7 +347,7 @@ function makeRow(item) {
         'tr',
         { 'data-id': item.id },
         h('td', {}, parts.status),
-        h('td.run', {}, parts.name, parts.label),
+        h('td.run', {}, h('span.run-line', {}, parts.name, parts.entry), parts.label),
         h('td.when', {}, parts.time, parts.ago),
         parts.duration,
         parts.calls,

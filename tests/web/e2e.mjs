@@ -194,7 +194,7 @@ await test('a click on a row opens the run, and back returns', async () => {
     await go(mock.url);
     await page.locator('.runs tbody tr', { hasText: 'luacheck' }).locator('td').nth(3).click();
     await drawn(page);
-    assert.equal(await text('h1.title'), 'luacheck');
+    await waitText('h1.title', 'luacheck.lua');
     assert.match(await hash(), /\/flame$/);
     await page.goBack();
     await page.locator('.runs tbody tr').first().waitFor();
