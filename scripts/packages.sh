@@ -48,6 +48,10 @@ build_in() {
     (
         cd "$dir" || exit 1
         [ -f config.status ] && [ ! ../configure -nt config.status ] || ../configure -q "$@" || exit 1
-        make -s V=0 -j"$(nproc)"
+        make -s -j"$(nproc)" >make.log 2>&1 || {
+            tail -n 40 make.log >&2
+            echo "The build failed; the whole log is $dir/make.log" >&2
+            exit 1
+        }
     )
 }
