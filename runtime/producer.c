@@ -34,6 +34,15 @@ struct varve_thread {
     size_t await_count, await_cap;
     uint64_t await_from;
     bool awaiting, started, muted, moved;
+    varve_thread *next_free;
+};
+
+enum { SLAB_HANDLES = 63 };
+
+/* Handles come in slabs that the session frees as a whole, since a host may leave threads open. */
+struct vv_handle_slab {
+    struct vv_handle_slab *next;
+    varve_thread handles[SLAB_HANDLES];
 };
 
 uint64_t varve_ticks(void)
@@ -249,23 +258,63 @@ void varve_await_end(varve_thread *thread, uint64_t ticks)
     a->count = vv_sat64(a->count, 1);
 }
 
+static bool add_slab(varve_session *s)
+{
+    vv_handles *h = &s->handles;
+    struct vv_handle_slab *slab = vv_gov_alloc(&s->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, sizeof *slab);
+    if (!slab)
+        return false;
+    slab->next = h->slabs;
+    h->slabs = slab;
+    for (unsigned i = SLAB_HANDLES; i-- > 0;) {
+        slab->handles[i].next_free = h->free;
+        h->free = &slab->handles[i];
+    }
+    return true;
+}
+
 static varve_thread *thread_new(varve_engine *e, vv_slot *slot)
 {
-    varve_thread *t = vv_gov_alloc(&e->session->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, sizeof *t);
+    varve_session *s = e->session;
+    vv_handles *h = &s->handles;
+    pthread_mutex_lock(&h->lock);
+    varve_thread *t = h->free || add_slab(s) ? h->free : NULL;
+    if (t)
+        h->free = t->next_free;
+    pthread_mutex_unlock(&h->lock);
     if (!t)
         return NULL;
-    t->engine = e;
-    t->slot = slot;
-    t->ring = &vv_no_ring;
+    *t = (varve_thread){.ring = &vv_no_ring, .engine = e, .slot = slot};
     t->number = atomic_fetch_add_explicit(&e->next_thread, 1, memory_order_relaxed);
     return t;
 }
 
+static void free_awaits(varve_session *s, varve_thread *t)
+{
+    vv_gov_free(&s->governor, VV_POOL_GENERAL, t->awaits, t->await_cap * sizeof *t->awaits);
+    t->awaits = NULL;
+}
+
 static void thread_free(varve_thread *t)
 {
-    vv_governor *g = &session_of(t)->governor;
-    vv_gov_free(g, VV_POOL_GENERAL, t->awaits, t->await_cap * sizeof *t->awaits);
-    vv_gov_free(g, VV_POOL_GENERAL, t, sizeof *t);
+    varve_session *s = session_of(t);
+    vv_handles *h = &s->handles;
+    free_awaits(s, t);
+    pthread_mutex_lock(&h->lock);
+    t->next_free = h->free;
+    h->free = t;
+    pthread_mutex_unlock(&h->lock);
+}
+
+void vv_handles_done(varve_session *s)
+{
+    for (struct vv_handle_slab *slab = s->handles.slabs, *next; slab; slab = next) {
+        next = slab->next;
+        for (unsigned i = 0; i < SLAB_HANDLES; i++)
+            free_awaits(s, &slab->handles[i]);
+        vv_gov_free(&s->governor, VV_POOL_GENERAL, slab, sizeof *slab);
+    }
+    pthread_mutex_destroy(&s->handles.lock);
 }
 
 /* A root is named by its slot's address and, in the 16 bits that user addresses leave, its generation: it is never followed before the

@@ -215,6 +215,7 @@ varve_session *vv_session_open(const varve_options *options, const vv_session_te
     uint64_t ms = publish_interval_ms(&o);
     s->publish_interval_ns = ms > UINT64_MAX / 4000000 ? UINT64_MAX / 4 : ms * 1000000;
     pthread_mutex_init(&s->lock, NULL);
+    pthread_mutex_init(&s->handles.lock, NULL);
     vv_wake_init(&s->wake);
     uint8_t seed[16];
     vv_uuid4_new(seed);
@@ -325,6 +326,7 @@ static void free_active(varve_session *s)
         vv_lthread_map_done(e, g);
         vv_engine_free(e, g);
     }
+    vv_handles_done(s);
     vv_writer_done(&s->writer);
     vv_consumer_done(s);
     vv_wake_done(&s->wake);

@@ -20,6 +20,13 @@
 #include "runtime/wake.h"
 #include "runtime/writer.h"
 
+/* The free handles of logical threads (producer.c). */
+typedef struct {
+    pthread_mutex_t lock;
+    varve_thread *free;
+    struct vv_handle_slab *slabs;
+} vv_handles;
+
 struct varve_session {
     _Atomic int state; /* varve_state */
     char *root;        /* absolute */
@@ -39,6 +46,7 @@ struct varve_session {
     _Atomic(vv_ring *) rings;
     _Atomic uint64_t roots_begun, roots_refused, records_lost, runtime_ids;
     uint64_t runtime_seed[2];
+    vv_handles handles;
     vv_decoder decoder;
     vv_writer writer;
     vv_consumer consumer;
@@ -54,6 +62,9 @@ typedef struct {
 } vv_session_test;
 
 varve_session *vv_session_open(const varve_options *options, const vv_session_test *test);
+
+/* Frees all handles of threads, also of those that never ended. */
+void vv_handles_done(varve_session *s);
 
 /* The calling OS thread's ring for an engine, made where there is none; NULL: no memory. */
 vv_ring *vv_session_ring(varve_session *s, varve_engine *e);
