@@ -301,10 +301,16 @@ vl_code *vl_chunk_stranger(lua_State *L, const lua_Debug *ar, const vl_proto *p)
     return learn_all(L, ar->source, "", 0, p);
 }
 
-uint32_t vl_tail_site(vl_function *f)
+uint32_t vl_tail_site(vl_function *f, uint32_t line)
 {
-    if (!f->tail_site && f->tail_line > 0)
-        f->tail_site = varve_site_add(vl.engine, f->chunk->file_id, 0, 0, (uint32_t)f->tail_line);
+    if (f->tail_line > 0)
+        line = (uint32_t)f->tail_line;
+    if (!f->chunk || !line || !f->tail_line)
+        return 0;
+    if (f->tail_site_line != line) {
+        f->tail_site = varve_site_add(vl.engine, f->chunk->file_id, 0, 0, line);
+        f->tail_site_line = line;
+    }
     return f->tail_site;
 }
 

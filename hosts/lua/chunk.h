@@ -15,7 +15,7 @@ void vl_chunk_loaded(lua_State *L, const char *text, size_t n);
 vl_code *vl_chunk_stranger(lua_State *L, const lua_Debug *ar, const vl_proto *p);
 /* Gives the function its number in the table. */
 void vl_function_publish(vl_function *f);
-/* The call site of a tail call out of f; 0 where its line is unknown. */
-uint32_t vl_tail_site(vl_function *f);
+/* The call site of a tail call out of f, which stands at `line` (used where f has several); 0 where the line is unknown. */
+uint32_t vl_tail_site(vl_function *f, uint32_t line);
 /* The function's readable name, cut to n bytes with its NUL. */
 void vl_function_name(const vl_function *f, char *ret, size_t n);

@@ -31,8 +31,40 @@ static inline bool push(vl_shadow *s, const void *ci, vl_code *code, uint32_t si
 {
     if (__builtin_expect(s->depth == s->cap, 0) && !vl_shadow_grow(s))
         return false;
-    s->frames[s->depth++] = (vl_frame){ci, code, code->function, site};
+    s->frames[s->depth++] = (vl_frame){ci, code, code->function, site, code->function->tail_line < 0};
     return true;
+}
+
+/*
+ * Lua forgets where a tail call came from before it tells the hook. Functions that make tail calls from several lines are watched:
+ * while one of them is the top, the hook has line events too. lua_sethook would walk all activations, so the mask is written
+ * directly (the private layout holds, or no function is known to be such a one).
+ */
+static __attribute__((noinline)) void watch(vl_shadow *s, lua_State *L, bool want)
+{
+    vl_luastate *state = (vl_luastate *)(void *)L;
+    int user;
+    do { /* an interrupt may set a hook meanwhile */
+        user = s->user_mask;
+        state->hookmask = VL_OWN_MASK | user | (want ? LUA_MASKLINE : 0);
+    } while (user != s->user_mask);
+    s->watching = want;
+}
+
+/* After each event: line events go with the top frame. `left` is the activation that returns, if any. */
+static inline void follow_top(vl_shadow *s, lua_State *L, vl_callinfo *left)
+{
+    const vl_frame *top = &s->frames[s->depth - 1];
+    bool want = s->depth && top->line;
+    if (__builtin_expect(want == s->watching && !want, 1))
+        return;
+    if (want != s->watching)
+        watch(s, L, want);
+    if (want && left) { /* the interpreter loop takes over the flag of the activation it leaves */
+        ((vl_callinfo *)(uintptr_t)top->ci)->u.lua.trap = 1;
+        if (!(left->status & VL_CALL_IS_C))
+            left->u.lua.trap = 1;
+    }
 }
 
 /* A state that became known without its creation, or whose thread is over, gets what it lacks. */
@@ -97,11 +129,18 @@ static void on_tail_call(vl_shadow *s, lua_State *L, lua_Debug *ar)
         return;
     }
     vl_frame *f = &s->frames[s->depth - 1];
-    uint32_t site = vl_tail_site(f->function);
+    uint32_t site = vl_tail_site(f->function, f->line);
     uint64_t ticks = varve_ticks();
     varve_call_end_at(s->thread, VARVE_CALL_OK, ticks);
-    *f = (vl_frame){ci, code, code->function, site};
+    *f = (vl_frame){ci, code, code->function, site, code->function->tail_line < 0};
     varve_call_begin_at(s->thread, code->function->id, site, ticks);
+}
+
+static void on_line(vl_shadow *s, const lua_Debug *ar)
+{
+    vl_frame *top = &s->frames[s->depth - 1];
+    if (s->depth && top->line && top->ci == ar->i_ci && ar->currentline > 0)
+        top->line = (uint32_t)ar->currentline;
 }
 
 void vl_hook(lua_State *L, lua_Debug *ar)
@@ -109,12 +148,18 @@ void vl_hook(lua_State *L, lua_Debug *ar)
     vl_shadow *s = vl_shadow_of(L);
     if (__builtin_expect(!s || s->L != L, 0) && !(s = shadow_at_hook(L)))
         return;
-    if (ar->event == LUA_HOOKCALL)
+    if (ar->event == LUA_HOOKCALL) {
         on_call(s, L, ar);
-    else if (ar->event == LUA_HOOKRET)
+        follow_top(s, L, NULL);
+    } else if (ar->event == LUA_HOOKRET) {
         on_return(s, ar->i_ci);
-    else if (ar->event == LUA_HOOKTAILCALL)
+        follow_top(s, L, (vl_callinfo *)(void *)ar->i_ci);
+    } else if (ar->event == LUA_HOOKTAILCALL) {
         on_tail_call(s, L, ar);
+        follow_top(s, L, NULL);
+    } else if (ar->event == LUA_HOOKLINE) {
+        on_line(s, ar);
+    }
     if (__builtin_expect(s->user_mask, 0)) {
         /* Lua's masks are bits by event number; a tail call is a call. */
         int bit = ar->event == LUA_HOOKTAILCALL ? LUA_MASKCALL : 1 << ar->event;

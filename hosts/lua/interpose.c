@@ -127,6 +127,7 @@ EXPORT void lua_sethook(lua_State *L, lua_Hook hook, int mask, int count)
     s->user_hook = hook;
     s->user_count = count;
     s->user_mask = mask;
+    s->watching = false;
     real(L, vl_hook, mask | VL_OWN_MASK, count);
 }
 

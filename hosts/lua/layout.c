@@ -92,7 +92,7 @@ static void trial_hook(lua_State *L, lua_Debug *ar)
     const vl_callinfo *ci = (const vl_callinfo *)(void *)ar->i_ci;
     if (!trial.good)
         return;
-    trial.good = function_agrees(L, ci, ar);
+    trial.good = ((const vl_luastate *)(const void *)L)->ci == ci && function_agrees(L, ci, ar);
     if (trial.good && ar->event == LUA_HOOKCALL)
         trial.good = caller_agrees(L, ci);
     trial.tail_calls += ar->event == LUA_HOOKTAILCALL;
@@ -144,7 +144,11 @@ static bool trial_run(lua_State *L)
         return false;
     trial.good = true;
     trial.lua_calls = trial.c_light = trial.c_closures = trial.tail_calls = 0;
-    lua_sethook(L, trial_hook, LUA_MASKCALL | LUA_MASKRET, 0);
+    const vl_luastate *state = (const vl_luastate *)(const void *)L;
+    lua_sethook(L, trial_hook, LUA_MASKCALL | LUA_MASKRET, 12345);
+    if (state->hook != trial_hook || state->hookmask != (LUA_MASKCALL | LUA_MASKRET) || state->basehookcount != 12345 ||
+        state->ci != &state->base_ci)
+        return false;
     bool ran = lua_pcall(L, 0, 0, 0) == LUA_OK;
     lua_sethook(L, NULL, 0, 0);
     return ran && trial.good && trial.lua_calls && trial.c_light && trial.c_closures && trial.tail_calls;

@@ -13,6 +13,10 @@
 
 typedef uint32_t vl_instruction;
 
+#define VL_OBJECT_HEAD \
+    void *next;        \
+    uint8_t tt, marked
+
 typedef struct {
     union {
         void *p;
@@ -41,11 +45,23 @@ typedef struct vl_callinfo {
     unsigned short status;
 } vl_callinfo;
 
-#define VL_CALL_IS_C 2u /* a bit of vl_callinfo.status */
+/* lua_State. */
+typedef struct {
+    VL_OBJECT_HEAD;
+    uint8_t status, allowhook;
+    unsigned short nci;
+    void *top, *global;
+    vl_callinfo *ci;
+    void *stack_last, *stack, *open_upvalues, *tbclist, *gclist, *twups, *error_jump;
+    vl_callinfo base_ci;
+    volatile lua_Hook hook;
+    ptrdiff_t errfunc;
+    uint32_t n_c_calls;
+    int oldpc, basehookcount, hookcount;
+    volatile int hookmask;
+} vl_luastate;
 
-#define VL_OBJECT_HEAD \
-    void *next;        \
-    uint8_t tt, marked
+#define VL_CALL_IS_C 2u /* a bit of vl_callinfo.status */
 
 typedef struct {
     int pc, line;

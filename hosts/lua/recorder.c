@@ -71,7 +71,7 @@ static bool begin_root_frame(lua_State *L)
     function.id = varve_function_add(vl.engine, &(varve_function_info){.fqn = "lua", .definition_key = "lua",
                                                                        .kind = VARVE_FN_NATIVE,
                                                                        .origin = VARVE_FN_INTERNAL});
-    vl.main.frames[0] = (vl_frame){ar.i_ci, &code, &function, 0};
+    vl.main.frames[0] = (vl_frame){.ci = ar.i_ci, .code = &code, .function = &function};
     vl.main.depth = vl.main.floor = 1;
     varve_call_begin(vl.main.thread, function.id, 0);
     return true;

@@ -24,8 +24,9 @@ typedef struct vl_function {
     uint32_t index;         /* among the chunk's functions */
     uint32_t id;            /* libvarve's, given at the first call; 0 = not yet */
     int line;               /* linedefined */
-    int tail_line;          /* of its tail calls: 0 = none or unknown, -1 = on several lines */
-    uint32_t tail_site;
+    int tail_line;          /* of its tail calls: 0 = none or unknown, -1 = on several lines: its frames are watched */
+    uint32_t tail_site;     /* tail_site_line's */
+    uint32_t tail_site_line;
 } vl_function;
 
 /* What the hook finds for a function that runs now. For Lua functions it lives as long as the prototype. */
@@ -41,6 +42,7 @@ typedef struct {
     vl_code *code;
     vl_function *function;
     uint32_t site;
+    uint32_t line; /* the line it is on, where it is watched; else 0 */
 } vl_frame;
 
 typedef enum { VL_THREAD_FRESH, VL_THREAD_RUNNING, VL_THREAD_SUSPENDED, VL_THREAD_OVER } vl_thread_state;
@@ -57,7 +59,9 @@ typedef struct vl_shadow {
     uint64_t resumed;           /* tick of the last resume */
     struct vl_shadow *resumer;  /* who waits while this runs */
     lua_Hook user_hook;         /* the script's */
-    int user_mask, user_count;
+    volatile int user_mask;     /* a signal handler may set it */
+    int user_count;
+    bool watching;              /* the hook has line events for a frame of ours */
     struct vl_shadow *next, **link; /* all shadows */
 } vl_shadow;
 
