@@ -1,4 +1,4 @@
-/* The document of `varve dump`: a whole store, folded, as canonical JSON. Its definition is docs/dump-format.md. */
+/* The document of `varve dump`: a whole store, folded, as canonical JSON. Its definition is docs/dump.md. */
 #pragma once
 
 #include "cli/cli.h"

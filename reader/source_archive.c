@@ -7,14 +7,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/text.h"
 #include "reader/source_ops.h"
 
-/* The spool's size and the largest file taken from an archive; a larger one is only named. */
+/* The spool's size, on disk and in memory, and the largest file taken from an archive; a larger one is only named. */
 #define SPOOL_MAX ((uint64_t)8 << 30)
+#define SPOOL_MEMORY_MAX ((uint64_t)1 << 30)
 #define FILE_MAX ((uint64_t)UINT32_MAX)
 
 /* A store may lie anywhere in an archive; the paths below each place that looks like one are gathered apart. */
@@ -37,7 +39,7 @@ typedef struct {
     const char *name; /* of the archive, for messages */
     struct archive *a;
     int spool_fd;
-    uint64_t spooled;
+    uint64_t spooled, spool_max;
     store_place places[PLACES_MAX];
     size_t place_count;
     size_t link_steps;
@@ -76,22 +78,31 @@ static void archive_close(vv_source *s)
 
 static const vv_source_ops archive_ops = {archive_list, archive_open, archive_ident, archive_close};
 
-static int open_spool(vv_error *err)
+static int open_spool_in(const char *dir)
 {
-    const char *dir = getenv("TMPDIR");
-    if (!dir || !*dir)
-        dir = "/tmp";
     int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC | O_EXCL, 0600);
-    if (fd >= 0)
-        return fd;
     char path[4096];
-    if (snprintf(path, sizeof path, "%s/varve-XXXXXX", dir) < (int)sizeof path)
+    if (fd < 0 && snprintf(path, sizeof path, "%s/varve-XXXXXX", dir) < (int)sizeof path) {
         fd = mkostemp(path, O_CLOEXEC);
-    if (fd >= 0)
-        unlink(path);
-    else
-        vv_fail_os(err, errno, "make a temporary file in %s", dir);
+        if (fd >= 0)
+            unlink(path);
+    }
     return fd;
+}
+
+/* In $TMPDIR or a usual place; where nothing is writable, in memory. */
+static vv_code open_spool(indexer *x, vv_error *err)
+{
+    const char *const dirs[] = {getenv("TMPDIR"), "/tmp", "/var/tmp"};
+    x->spool_max = SPOOL_MAX;
+    for (size_t i = 0; i < VV_ARRAY_LEN(dirs) && x->spool_fd < 0; i++)
+        if (dirs[i] && *dirs[i])
+            x->spool_fd = open_spool_in(dirs[i]);
+    if (x->spool_fd >= 0)
+        return VV_OK;
+    x->spool_max = SPOOL_MEMORY_MAX;
+    x->spool_fd = memfd_create("varve", MFD_CLOEXEC);
+    return x->spool_fd >= 0 ? VV_OK : vv_fail_os(err, errno, "make a temporary file for %s", x->name);
 }
 
 /* path without "." parts and empty ones, or NULL where it has ".." or nothing is left (or no memory). */
@@ -186,9 +197,9 @@ static vv_code spool_entry(indexer *x, uint64_t *ret_size, vv_error *err)
         if (r < ARCHIVE_WARN)
             return archive_fault(x, err);
         if (off < 0 || (uint64_t)off > FILE_MAX || n > FILE_MAX - (uint64_t)off ||
-            (uint64_t)off + n > SPOOL_MAX - x->spooled)
+            (uint64_t)off + n > x->spool_max - x->spooled)
             return vv_fail(err, VV_ERR_LIMIT, "the archive %s holds more than %llu bytes of a store", x->name,
-                           (unsigned long long)SPOOL_MAX);
+                           (unsigned long long)x->spool_max);
         for (size_t at = 0; at < n;) {
             ssize_t k = pwrite(x->spool_fd, (const char *)block + at, n - at, (off_t)(x->spooled + (uint64_t)off + at));
             if (k < 0 && errno == EINTR)
@@ -221,7 +232,7 @@ static vv_code add_regular(indexer *x, store_place *place, const char *rel, stru
         return rc;
     if (got < size)
         got = size; /* a sparse file that ends in a hole */
-    if (got > SPOOL_MAX - x->spooled || ftruncate(x->spool_fd, (off_t)(x->spooled + got)) < 0)
+    if (got > x->spool_max - x->spooled || ftruncate(x->spool_fd, (off_t)(x->spooled + got)) < 0)
         return vv_fail(err, VV_ERR_LIMIT, "the archive %s does not fit the temporary file", x->name);
     x->spooled += got;
     return vv_tree_add(&place->tree, strdup(rel), VV_NODE_FILE, off, got, err);
@@ -345,10 +356,8 @@ vv_code vv_source_open_archive(vv_source **ret, const char *path, int file_fd, v
         free(name);
         return vv_fail(err, VV_ERR_NOMEM, "no memory to open %s", path);
     }
-    *x = (indexer){.name = path, .a = archive_read_new(), .spool_fd = open_spool(err)};
-    vv_code rc = x->spool_fd < 0 ? VV_ERR_IO : VV_OK;
-    if (rc == VV_OK && !x->a)
-        rc = vv_fail(err, VV_ERR_NOMEM, "no memory to open %s", path);
+    *x = (indexer){.name = path, .a = archive_read_new(), .spool_fd = -1};
+    vv_code rc = x->a ? open_spool(x, err) : vv_fail(err, VV_ERR_NOMEM, "no memory to open %s", path);
     vv_tree tree = {0};
     if (rc == VV_OK)
         rc = index_archive(x, fd, &tree, err);

@@ -105,6 +105,22 @@ rm -f "$tmp/d/.baml/profiles-v1.lock"
 mkfifo "$tmp/d/.baml/profiles-v1.lock"
 dumps "$tmp/d" "$want" "a FIFO in place of the lease"
 
+if [ "$(id -u)" != 0 ]; then
+    mkdir "$tmp/u" && tar -xf "$fixtures/damaged-4.tar" -C "$tmp/u"
+    chmod 000 "$tmp"/u/.baml/profiles-v1/streams/*/data/00000000000000000003.bamldata
+    "$varve" dump "$tmp/u" >"$tmp/out.json" && python3 -c '
+import json, sys
+with open(sys.argv[1]) as f:
+    found = [e.get("error") for e in json.load(f)["streams"][0]["executions"]]
+sys.exit(found != [None, None, "Io", "Io", "Io", None, None])' "$tmp/out.json"
+    ok $? "an unreadable data segment"
+    chmod 000 "$tmp"/u/.baml/profiles-v1/streams/*/meta/00000000000000000002.bamlmeta
+    "$varve" dump "$tmp/u" | grep -q '"error":"Io"}]}'
+    ok $? "an unreadable meta segment"
+fi
+TMPDIR=/nonexistent "$varve" dump "$fixtures/damaged-5.tar" >"$tmp/out.json" && same "$tmp/out.json" "$want"
+ok $? "an archive without \$TMPDIR"
+
 mkdir -p "$tmp/empty/.baml/profiles-v1"
 echo '{"streams": []}' >"$tmp/empty.json"
 dumps "$tmp/empty" "$tmp/empty.json" "a store without streams"
