@@ -1,9 +1,9 @@
 /*
  * What the verbs of the `varve` command share: their table entry, parsed options, output and messages.
  *
- * A verb is one file cli/<verb>.c that defines `const vv_cli_verb vv_verb_<verb>` and is listed in cli/main.c. Options --help, --json and
- * --store are every verb's; its own ones stand in its table. run returns the exit status (http-api section 7).
- * Messages go to standard error, one line: "varve: what: where; next step".
+ * A verb is one file cli/<verb>.c that defines `const vv_cli_verb vv_verb_<verb>` and is listed in cli/main.c. Options
+ * --help, --json and --store are every verb's; its own ones stand in its table. run returns the exit status (http-api
+ * section 7). Messages go to standard error, one line: "varve: what: where; next step".
  */
 #pragma once
 
@@ -61,7 +61,10 @@ struct vv_cli {
     unsigned given_count;
 };
 
-/* Parses what follows the verb. Returns -1 where the verb shall run, else the exit status (help was printed, or a usage error). */
+/*
+ * Parses what follows the verb. Returns -1 where the verb shall run, else the exit status (help was printed, or a usage
+ * error).
+ */
 int vv_cli_parse(vv_cli *ret, const vv_cli_verb *verb, int argc, char **argv);
 void vv_cli_help(const vv_cli_verb *verb);
 
@@ -81,8 +84,8 @@ int vv_cli_fail_error(const vv_error *err, const char *what, const char *next);
 const char *vv_cli_nearest(const char *typed, const char *const *names, size_t n);
 
 /*
- * JSON (or text through .w) to standard output in bounded memory. Call vv_cli_out_step between items: it writes out what has
- * gathered; false once writing has failed, so that the verb can stop early.
+ * JSON (or text through .w) to standard output in bounded memory. Call vv_cli_out_step between items: it writes out
+ * what has gathered; false once writing has failed, so that the verb can stop early.
  */
 typedef struct {
     vv_wr w;

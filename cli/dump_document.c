@@ -454,7 +454,8 @@ static void dump_failed(vv_cli_out *o, const vv_execution *e, const char *name)
     vv_json_end_obj(&o->j);
 }
 
-static vv_code dump_execution(vv_cli_out *o, const vv_store *store, const vv_stream *s, const vv_execution *e, vv_error *err)
+static vv_code dump_execution(vv_cli_out *o, const vv_store *store, const vv_stream *s, const vv_execution *e,
+                              vv_error *err)
 {
     vv_fold *f;
     vv_code rc = vv_fold_load(&f, store, s, e, FOLD_MAX, err);

@@ -10,11 +10,13 @@
 
 static void print_help(void)
 {
-    printf("varve: reads what a recorded program left in its store\n\nusage: varve VERB [OPTION...] [ARGUMENT...]\n\nverbs:\n");
+    printf("varve: reads what a recorded program left in its store\n\n"
+           "usage: varve VERB [OPTION...] [ARGUMENT...]\n\nverbs:\n");
     for (const vv_cli_verb *const *v = vv_cli_verbs; *v; v++)
         printf("  %-10s %s\n", (*v)->name, (*v)->purpose);
     printf("\n`varve VERB --help` explains a verb, `varve --version` prints the version.\n"
-           "The store is $BAML_PROFILE_DIR, else the nearest .baml at or above the working directory, or what --store names.\n");
+           "The store is $BAML_PROFILE_DIR, else the nearest .baml at or above the working directory, or what\n"
+           "--store names.\n");
 }
 
 static int unknown_verb(const char *typed)

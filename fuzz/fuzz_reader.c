@@ -5,8 +5,8 @@
  *             bits 2-3: which of four streams; bit 4: leave header and seal as they are
  *   sequence u8, length u16, content
  *
- * Unless told otherwise a segment gets the stream's id, the sequence, its own length and a fresh seal, so that mutations reach
- * what lies behind them.
+ * Unless told otherwise a segment gets the stream's id, the sequence, its own length and a fresh seal, so that
+ * mutations reach what lies behind them.
  */
 #include "config.h"
 

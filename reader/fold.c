@@ -25,8 +25,8 @@ static size_t bytes_held(const vv_fold_build *b)
     return sizeof *b + b->context_cap * sizeof *f->contexts + b->thread_cap * sizeof *f->threads +
            b->span_cap * sizeof *f->spans + b->error_cap * sizeof *f->errors + b->log_cap * sizeof *f->logs +
            b->scope_cap * sizeof *f->scopes + b->issue_cap * sizeof *f->issues +
-           b->thread_issue_cap * sizeof *f->thread_issues + vv_map_bytes(&f->context_map) + vv_map_bytes(&f->thread_map) +
-           vv_map_bytes(&f->span_map) + vv_map_bytes(&f->error_map) + f->texts.used;
+           b->thread_issue_cap * sizeof *f->thread_issues + vv_map_bytes(&f->context_map) +
+           vv_map_bytes(&f->thread_map) + vv_map_bytes(&f->span_map) + vv_map_bytes(&f->error_map) + f->texts.used;
 }
 
 vv_code vv_build_room(vv_fold_build *b, void **array, size_t *cap, size_t count, size_t size, vv_error *err)
@@ -349,8 +349,9 @@ static vv_code fold_evidence(vv_fold_build *b, const vv_group *g, vv_error *err)
 }
 
 /*
- * A group is decoded as a whole before it is folded: where one of its sections does not decode, that is the error, whatever the
- * facts in front of the fault would have clashed with. One pass does both, since a failed fold's parts are not shown.
+ * A group is decoded as a whole before it is folded: where one of its sections does not decode, that is the error,
+ * whatever the facts in front of the fault would have clashed with. One pass does both, since a failed fold's parts are
+ * not shown.
  */
 vv_code vv_build_group(vv_fold_build *b, const vv_group *g, vv_error *err)
 {

@@ -1,9 +1,10 @@
 /*
- * The fold of one execution (the store format, section 15): contexts, overflow, threads, spans, errors, logs, merged from its data groups, with
- * the issues and dependency rules. Every reader, live or durable, server or command, reads this type.
+ * The fold of one execution (the store format, section 15): contexts, overflow, threads, spans, errors, logs, merged
+ * from its data groups, with the issues and dependency rules. Every reader, live or durable, server or command, reads
+ * this type.
  *
- * A fold is filled group by group in sequence order and can go on when more is committed (vv_fold_advance). One owner while it grows;
- * immutable and shareable in between. Texts are owned by the fold.
+ * A fold is filled group by group in sequence order and can go on when more is committed (vv_fold_advance). One owner
+ * while it grows; immutable and shareable in between. Texts are owned by the fold.
  */
 #pragma once
 
@@ -71,7 +72,7 @@ typedef struct {
 typedef struct vv_fold {
     const vv_execution *execution; /* borrowed from the store it was loaded from */
     vv_thread_ref root;
-    bool failed;                   /* a hard error: error.name is the name of section 15, the parts are not to be shown */
+    bool failed; /* a hard error: error.name is the name of section 15, the parts are not to be shown */
     vv_error error;
 
     vv_map context_map;            /* key -> index */
@@ -103,25 +104,29 @@ typedef struct vv_fold {
 } vv_fold;
 
 /*
- * Loads an execution: the sequence range of section 15, bounded (RangeTooLarge beyond 1,000,000 sequences without a file). The result is always a fold;
- * hard errors are in it (failed). VV_ERR_NOMEM and VV_ERR_LIMIT (max_bytes of fold memory) are returned.
+ * Loads an execution: the sequence range of section 15, bounded (RangeTooLarge beyond 1,000,000 sequences without a
+ * file). The result is always a fold; hard errors are in it (failed). VV_ERR_NOMEM and VV_ERR_LIMIT (max_bytes of fold
+ * memory) are returned.
  */
-VV_MUST_CHECK vv_code vv_fold_load(vv_fold **ret, const vv_store *store, const vv_stream *stream, const vv_execution *execution,
-                                   size_t max_bytes, vv_error *err);
+VV_MUST_CHECK vv_code vv_fold_load(vv_fold **ret, const vv_store *store, const vv_stream *stream,
+                                   const vv_execution *execution, size_t max_bytes, vv_error *err);
 void vv_fold_free(vv_fold *f);
 
 /*
- * Brings a fold up to a newer look at the same execution by reading only the new groups; where the past changed too (a repaired
- * segment, a hard error) it is loaded afresh. execution belongs to the new store, which must outlive the fold. After an error the
- * fold is good for vv_fold_free only.
+ * Brings a fold up to a newer look at the same execution by reading only the new groups; where the past changed too (a
+ * repaired segment, a hard error) it is loaded afresh. execution belongs to the new store, which must outlive the fold.
+ * After an error the fold is good for vv_fold_free only.
  */
-VV_MUST_CHECK vv_code vv_fold_advance(vv_fold **f, const vv_store *store, const vv_stream *stream, const vv_execution *execution,
-                                      vv_error *err);
+VV_MUST_CHECK vv_code vv_fold_advance(vv_fold **f, const vv_store *store, const vv_stream *stream,
+                                      const vv_execution *execution, vv_error *err);
 
 /* Index of a context, or VV_MAP_NONE. */
 uint32_t vv_fold_find_context(const vv_fold *f, const vv_context_key *key);
 
-/* Indexes 0..n-1 sorted as `varve dump` lists them (contexts by key, threads by reference, spans by call, errors by id). The caller frees. */
+/*
+ * Indexes 0..n-1 sorted as `varve dump` lists them (contexts by key, threads by reference, spans by call, errors by
+ * id). The caller frees.
+ */
 uint32_t *vv_fold_order_contexts(const vv_fold *f);
 uint32_t *vv_fold_order_threads(const vv_fold *f);
 uint32_t *vv_fold_order_spans(const vv_fold *f);

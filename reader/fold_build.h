@@ -28,8 +28,12 @@ VV_MUST_CHECK vv_code vv_build_group(vv_fold_build *b, const vv_group *g, vv_err
 /* Marks the fold as failed with a name of section 15. */
 void vv_build_fail(vv_fold_build *b, const char *name);
 VV_MUST_CHECK vv_code vv_build_issue(vv_fold_build *b, const vv_issue *issue, vv_error *err);
-/* What depends on the whole: parents, thread issues, dependencies, data state. f.issues hold the range's issues already. */
+/*
+ * What depends on the whole: parents, thread issues, dependencies, data state. f.issues hold the range's issues
+ * already.
+ */
 VV_MUST_CHECK vv_code vv_build_settle(vv_fold_build *b, vv_error *err);
 
 /* Makes room for one more item; accounts for it. */
-VV_MUST_CHECK vv_code vv_build_room(vv_fold_build *b, void **array, size_t *cap, size_t count, size_t size, vv_error *err);
+VV_MUST_CHECK vv_code vv_build_room(vv_fold_build *b, void **array, size_t *cap, size_t count, size_t size,
+                                    vv_error *err);

@@ -61,7 +61,8 @@ static vv_code load_segment(vv_fold_build *b, loader *l, const vv_seg *seg, vv_e
     vv_group g;
     bool found;
     vv_error why = {0};
-    vv_code rc = vv_seg_group(l->store->source, &l->stream->euid, seg, &b->f.root, b->max_bytes, &l->buffer, &g, &found, &why);
+    vv_code rc =
+        vv_seg_group(l->store->source, &l->stream->euid, seg, &b->f.root, b->max_bytes, &l->buffer, &g, &found, &why);
     if (rc == VV_ERR_NOTFOUND)
         return segment_issue(b, VV_ISSUE_MISSING_SEGMENT, seg->sequence, err);
     if (rc == VV_ERR_CORRUPT)
@@ -194,7 +195,8 @@ static bool can_go_on(const vv_fold_build *b, const vv_load_range *r)
     return r->first >= b->range.first && r->first <= b->first_found && r->last >= b->last_found;
 }
 
-vv_code vv_fold_advance(vv_fold **f, const vv_store *store, const vv_stream *stream, const vv_execution *execution, vv_error *err)
+vv_code vv_fold_advance(vv_fold **f, const vv_store *store, const vv_stream *stream, const vv_execution *execution,
+                        vv_error *err)
 {
     vv_fold_build *b = (vv_fold_build *)*f;
     vv_load_range r = range_of(stream, execution);

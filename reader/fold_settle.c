@@ -132,7 +132,8 @@ static vv_code check_context(vv_fold_build *b, bool is_hard, const vv_context_re
     if (ref->overflow) {
         if (f->overflow_present[ref->reason][ref->edge])
             return VV_OK;
-        return unresolved(b, is_hard, &(vv_issue){.kind = VV_ISSUE_UNRESOLVED_OVERFLOW, .a = ref->reason, .b = ref->edge}, err);
+        return unresolved(b, is_hard,
+                          &(vv_issue){.kind = VV_ISSUE_UNRESOLVED_OVERFLOW, .a = ref->reason, .b = ref->edge}, err);
     }
     uint32_t i = vv_map_find(&f->context_map, &ref->key);
     if (i != VV_MAP_NONE && f->contexts[i].defined)
@@ -148,7 +149,8 @@ static vv_code check_span(vv_fold_build *b, bool is_hard, const vv_fold_span *s,
     if (rc != VV_OK || b->f.failed || !s->has_terminal || s->terminal.lost)
         return rc;
     if (vv_map_find(&b->f.error_map, &s->terminal.capture) == VV_MAP_NONE)
-        rc = unresolved(b, is_hard, &(vv_issue){.kind = VV_ISSUE_UNRESOLVED_CAPTURE, .capture = s->terminal.capture}, err);
+        rc = unresolved(b, is_hard, &(vv_issue){.kind = VV_ISSUE_UNRESOLVED_CAPTURE, .capture = s->terminal.capture},
+                        err);
     return rc;
 }
 

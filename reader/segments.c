@@ -190,7 +190,8 @@ static vv_code walk_data(const vv_euid *euid, vv_seg *seg, const vv_blob *b, boo
 }
 
 /* Reads and verifies one file. NOTFOUND, NOMEM are failures; whatever else is wrong becomes the segment's state. */
-static vv_code seg_load(vv_seg **ret, vv_source *source, const vv_euid *euid, vv_plane plane, uint64_t sequence, vv_error *err)
+static vv_code seg_load(vv_seg **ret, vv_source *source, const vv_euid *euid, vv_plane plane, uint64_t sequence,
+                        vv_error *err)
 {
     char path[VV_STREAM_PATH];
     vv_segment_path(path, euid, plane, sequence);
@@ -204,7 +205,8 @@ static vv_code seg_load(vv_seg **ret, vv_source *source, const vv_euid *euid, vv
     vv_code rc = read_segment(source, path, plane, &b, &seg->ident, &trusted, &fault);
     bool was_read = rc == VV_OK;
     if (was_read)
-        rc = plane == VV_PLANE_META ? walk_meta(euid, seg, &b, trusted, &fault) : walk_data(euid, seg, &b, trusted, &fault);
+        rc = plane == VV_PLANE_META ? walk_meta(euid, seg, &b, trusted, &fault)
+                                    : walk_data(euid, seg, &b, trusted, &fault);
     if (rc == VV_OK && plane == VV_PLANE_META) {
         seg->meta = b;
         b = (vv_blob){0};
@@ -225,7 +227,8 @@ static vv_code seg_load(vv_seg **ret, vv_source *source, const vv_euid *euid, vv
 }
 
 /* What the former look knows of this file, if it is the same file still. */
-static vv_seg *known(vv_source *source, const vv_euid *euid, vv_plane plane, const vv_seg_list *former, uint64_t sequence)
+static vv_seg *known(vv_source *source, const vv_euid *euid, vv_plane plane, const vv_seg_list *former,
+                     uint64_t sequence)
 {
     size_t i = former ? vv_seg_list_from(former, sequence) : 0;
     if (!former || i == former->count || former->segs[i]->sequence != sequence ||
@@ -239,8 +242,8 @@ static vv_seg *known(vv_source *source, const vv_euid *euid, vv_plane plane, con
     return seg_ref(former->segs[i]);
 }
 
-vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *euid, vv_plane plane, const vv_seg_list *former,
-                         vv_error *err)
+vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *euid, vv_plane plane,
+                         const vv_seg_list *former, vv_error *err)
 {
     char dir[VV_STREAM_PATH];
     vv_plane_path(dir, euid, plane);
@@ -313,8 +316,8 @@ static uint32_t first_candidate(const vv_seg *seg, uint32_t key)
 }
 
 /* Reads group i and decodes its frame again: the file may have changed since it was verified. */
-static vv_code read_group(const vv_open_file *f, const vv_seg *seg, uint32_t i, size_t max, vv_group_buffer *buf, vv_group *ret,
-                          vv_error *err)
+static vv_code read_group(const vv_open_file *f, const vv_seg *seg, uint32_t i, size_t max, vv_group_buffer *buf,
+                          vv_group *ret, vv_error *err)
 {
     size_t n = seg->off[i + 1] - seg->off[i];
     if (n > max)
@@ -363,7 +366,8 @@ vv_code vv_seg_group(vv_source *source, const vv_euid *euid, const vv_seg *seg, 
     return VV_OK;
 }
 
-vv_code vv_seg_roots(vv_source *source, const vv_euid *euid, const vv_seg *seg, vv_root_fn *fn, void *state, vv_error *err)
+vv_code vv_seg_roots(vv_source *source, const vv_euid *euid, const vv_seg *seg, vv_root_fn *fn, void *state,
+                     vv_error *err)
 {
     if (seg->group_count == 0)
         return VV_OK;

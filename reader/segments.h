@@ -1,9 +1,10 @@
 /*
- * The segment files of one plane of one stream, each verified once: checksum, header, and every record or group header walked.
+ * The segment files of one plane of one stream, each verified once: checksum, header, and every record or group header
+ * walked.
  *
- * What was learnt of a file is shared between successive looks at the store (reference counted, immutable), so that a file is read
- * again only where its size, mtime or inode changed. A data segment keeps where its groups begin, so that an execution is loaded by
- * reading its own groups and no neighbour's.
+ * What was learnt of a file is shared between successive looks at the store (reference counted, immutable), so that a
+ * file is read again only where its size, mtime or inode changed. A data segment keeps where its groups begin, so that
+ * an execution is loaded by reading its own groups and no neighbour's.
  */
 #pragma once
 
@@ -45,8 +46,8 @@ void vv_plane_path(char out[VV_STREAM_PATH], const vv_euid *euid, vv_plane plane
 void vv_segment_path(char out[VV_STREAM_PATH], const vv_euid *euid, vv_plane plane, uint64_t sequence);
 
 /*
- * Lists a plane's segments by name and verifies those that former (may be NULL) does not know. A missing directory is an empty plane.
- * Fails where the directory can't be listed; a bad file is a state, not a failure.
+ * Lists a plane's segments by name and verifies those that former (may be NULL) does not know. A missing directory is
+ * an empty plane. Fails where the directory can't be listed; a bad file is a state, not a failure.
  */
 VV_MUST_CHECK vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *euid, vv_plane plane,
                                        const vv_seg_list *former, vv_error *err);
@@ -63,13 +64,14 @@ typedef struct {
 void vv_group_buffer_done(vv_group_buffer *b);
 
 /*
- * The group of root in a verified data segment; *ret_found false where it has none. The group's bytes are in buf until its next use.
- * Errors: NOTFOUND (the file has gone), IO, CORRUPT (it changed under us), LIMIT (a group of more than max bytes), NOMEM.
+ * The group of root in a verified data segment; *ret_found false where it has none. The group's bytes are in buf until
+ * its next use. Errors: NOTFOUND (the file has gone), IO, CORRUPT (it changed under us), LIMIT (a group of more than
+ * max bytes), NOMEM.
  */
 VV_MUST_CHECK vv_code vv_seg_group(vv_source *source, const vv_euid *euid, const vv_seg *seg, const vv_thread_ref *root,
                                    size_t max, vv_group_buffer *buf, vv_group *ret, bool *ret_found, vv_error *err);
 
 /* Calls fn with the root of each group in order; false from it is NOMEM. Other errors as vv_seg_group. */
 typedef bool vv_root_fn(void *state, const vv_thread_ref *root);
-VV_MUST_CHECK vv_code vv_seg_roots(vv_source *source, const vv_euid *euid, const vv_seg *seg, vv_root_fn *fn, void *state,
-                                   vv_error *err);
+VV_MUST_CHECK vv_code vv_seg_roots(vv_source *source, const vv_euid *euid, const vv_seg *seg, vv_root_fn *fn,
+                                   void *state, vv_error *err);

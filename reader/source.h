@@ -1,8 +1,8 @@
 /*
  * Where a store's bytes come from: a directory, or an archive file (tar, tar.gz, tar.zst, zip) opened read-only.
  *
- * Nothing is ever written through a source, but for the lease beside a directory store (see vv_source_open). Paths are relative to the
- * store root ("streams/..."). Safe for concurrent readers once open.
+ * Nothing is ever written through a source, but for the lease beside a directory store (see vv_source_open). Paths are
+ * relative to the store root ("streams/..."). Safe for concurrent readers once open.
  */
 #pragma once
 
@@ -18,10 +18,10 @@ typedef struct {
 void vv_names_done(vv_names *n);
 
 /*
- * path is what vv_store_path_of gave. A directory store takes the lease "<root>.lock" shared: opened read-only, created only where it is
- * missing and the parent is writable; where neither works, reading goes on without it. An archive is indexed once; a compressed one is
- * spooled to an unlinked temporary file of at most 8 GiB (LIMIT beyond). Errors: NOTFOUND (no store there), ARG (a file that is no
- * archive, or an archive without a store), IO.
+ * path is what vv_store_path_of gave. A directory store takes the lease "<root>.lock" shared: opened read-only, created
+ * only where it is missing and the parent is writable; where neither works, reading goes on without it. An archive is
+ * indexed once; a compressed one is spooled to an unlinked temporary file of at most 8 GiB (LIMIT beyond). Errors:
+ * NOTFOUND (no store there), ARG (a file that is no archive, or an archive without a store), IO.
  */
 VV_MUST_CHECK vv_code vv_source_open(vv_source **ret, const char *path, vv_error *err);
 void vv_source_close(vv_source *s);

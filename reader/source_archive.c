@@ -138,8 +138,8 @@ static bool part_is(const char *p, size_t n, const char *name)
 }
 
 /*
- * Where the store root ends in path: after the last part called profiles-v1, else before the first part called streams or cas.
- * False where the path belongs to no store.
+ * Where the store root ends in path: after the last part called profiles-v1, else before the first part called streams
+ * or cas. False where the path belongs to no store.
  */
 static bool split_root(const char *path, size_t *ret_prefix, unsigned *ret_depth)
 {
@@ -367,7 +367,8 @@ vv_code vv_source_open_archive(vv_source **ret, const char *path, int file_fd, v
         free(name);
         return rc;
     }
-    *s = (archive_source){.base = {.ops = &archive_ops, .path = name, .dirfd = -1}, .tree = tree, .spool_fd = x->spool_fd};
+    *s = (archive_source){
+        .base = {.ops = &archive_ops, .path = name, .dirfd = -1}, .tree = tree, .spool_fd = x->spool_fd};
     x->spool_fd = -1;
     indexer_done(x);
     *ret = &s->base;

@@ -137,8 +137,8 @@ static bool is_dir_at(int dirfd, const char *name)
 }
 
 /*
- * The lease beside the root, shared, so that nothing removes the store while it is read. Best effort: a read-only place has none.
- * It is created only for what looks like a store.
+ * The lease beside the root, shared, so that nothing removes the store while it is read. Best effort: a read-only place
+ * has none. It is created only for what looks like a store.
  */
 static int take_lease(const char *root, int root_fd)
 {

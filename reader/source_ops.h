@@ -51,7 +51,8 @@ typedef struct {
 } vv_tree;
 
 /* Takes path (malloc) on every path. */
-VV_MUST_CHECK vv_code vv_tree_add(vv_tree *t, char *path, vv_node_kind kind, uint64_t off, uint64_t size, vv_error *err);
+VV_MUST_CHECK vv_code vv_tree_add(vv_tree *t, char *path, vv_node_kind kind, uint64_t off, uint64_t size,
+                                  vv_error *err);
 void vv_tree_sort(vv_tree *t);
 const vv_node *vv_tree_find(const vv_tree *t, const char *path);
 VV_MUST_CHECK vv_code vv_tree_list(const vv_tree *t, const char *dir, vv_names *ret, vv_error *err);

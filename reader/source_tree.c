@@ -85,7 +85,10 @@ static size_t first_below(const vv_tree *t, const char *dir, size_t *ret_prefix)
     return is_below ? lo : t->count;
 }
 
-/* Names of one child may stand apart ("b", "b-c", "b/d" sort in this order): adjacent repeats are left out here, others by the caller. */
+/*
+ * Names of one child may stand apart ("b", "b-c", "b/d" sort in this order): adjacent repeats are left out here, others
+ * by the caller.
+ */
 static vv_code add_children(const vv_tree *t, const char *dir, vv_names_builder *b, vv_error *err)
 {
     size_t prefix, last_n = 0;

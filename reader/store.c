@@ -182,7 +182,8 @@ static bool note_orphan(void *state, const vv_thread_ref *root)
     return vv_stream_execution(x->stream, root) || vv_map_put(&x->seen, root, NULL) != VV_MAP_NONE;
 }
 
-vv_code vv_stream_orphans(const vv_store *s, const vv_stream *stream, vv_thread_ref **ret, size_t *ret_count, vv_error *err)
+vv_code vv_stream_orphans(const vv_store *s, const vv_stream *stream, vv_thread_ref **ret, size_t *ret_count,
+                          vv_error *err)
 {
     orphan_scan x = {.stream = stream};
     vv_map_init(&x.seen, sizeof(vv_thread_ref));

@@ -1,8 +1,9 @@
 /*
  * Streams and their meta index (the store format, section 14): which executions a store holds, without touching data.
  *
- * A vv_store is one consistent look at a source: all its streams as they were when it was opened. It is immutable and may be shared by threads.
- * vv_store_open after a change re-reads only what changed when given the former look (meta segments are immutable).
+ * A vv_store is one consistent look at a source: all its streams as they were when it was opened. It is immutable and
+ * may be shared by threads. vv_store_open after a change re-reads only what changed when given the former look (meta
+ * segments are immutable).
  */
 #pragma once
 
@@ -10,7 +11,10 @@
 #include "format/segment.h"
 #include "reader/source.h"
 
-/* One EngineStarted record. An engine may have several, each with a larger table (the extensions of the store, section 1). */
+/*
+ * One EngineStarted record. An engine may have several, each with a larger table (the extensions of the store, section
+ * 1).
+ */
 typedef struct {
     uint64_t id;
     vv_program_id program;
@@ -50,7 +54,8 @@ typedef struct {
 typedef struct {
     vv_euid euid;
     bool failed;             /* the index can't be opened: no header, engines, executions */
-    vv_error error;          /* why: name is StreamNotFound, Io, MetaDuplicateRootStarted, MetaDuplicateRootEnded or RangeTooLarge */
+    /* Why: its name is StreamNotFound, Io, MetaDuplicateRootStarted, MetaDuplicateRootEnded or RangeTooLarge. */
+    vv_error error;
     bool alive; /* a writer holds it; false without a meta segment */
     bool has_header;
     vv_stream_started header;
@@ -82,22 +87,26 @@ VV_MUST_CHECK vv_code vv_store_open(vv_store **ret, vv_source *source, const vv_
 void vv_store_free(vv_store *s);
 
 /* Roots found in data segments that have no index entry, in order of first appearance. The caller frees *ret. */
-VV_MUST_CHECK vv_code vv_stream_orphans(const vv_store *s, const vv_stream *stream, vv_thread_ref **ret, size_t *ret_count,
-                                        vv_error *err);
+VV_MUST_CHECK vv_code vv_stream_orphans(const vv_store *s, const vv_stream *stream, vv_thread_ref **ret,
+                                        size_t *ret_count, vv_error *err);
 
 /* Binary search. NULL where absent. */
 const vv_stream *vv_store_stream(const vv_store *s, const vv_euid *euid);
 const vv_execution *vv_stream_execution(const vv_stream *s, const vv_thread_ref *root);
 
 /*
- * Is a writer alive now, whatever the stream holds? vv_stream.alive says so of streams with a meta segment only: the probe takes a
- * shared lock for an instant, which could fail the open of a writer that is just starting. False for archives.
+ * Is a writer alive now, whatever the stream holds? vv_stream.alive says so of streams with a meta segment only: the
+ * probe takes a shared lock for an instant, which could fail the open of a writer that is just starting. False for
+ * archives.
  */
 bool vv_stream_probe(const vv_store *s, const vv_euid *euid);
 
 /* Wall clock of a tick time; false without a header. Saturating. */
 bool vv_stream_unix_ns(const vv_stream *s, uint64_t ns, uint64_t *ret_unix_ns);
 
-/* Reads and decodes an execution's function table. VV_OK and an empty table where the engine names none; NOTFOUND where the object is
- * missing, CORRUPT named FunctionTableCodecMismatch or FunctionTableInvalid. */
-VV_MUST_CHECK vv_code vv_engine_table(vv_source *source, const vv_engine *engine, vv_function_table *ret, vv_error *err);
+/*
+ * Reads and decodes an execution's function table. VV_OK and an empty table where the engine names none; NOTFOUND where
+ * the object is missing, CORRUPT named FunctionTableCodecMismatch or FunctionTableInvalid.
+ */
+VV_MUST_CHECK vv_code vv_engine_table(vv_source *source, const vv_engine *engine, vv_function_table *ret,
+                                      vv_error *err);

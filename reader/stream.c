@@ -44,8 +44,8 @@ static uint64_t contiguous_of(const vv_range *bad, size_t count, uint64_t high)
 }
 
 /*
- * The runs of sequences, up to the highest name, that have no file or a bad one. skip_last leaves a bad last file out of them.
- * Never a step per number: a hostile name costs one range.
+ * The runs of sequences, up to the highest name, that have no file or a bad one. skip_last leaves a bad last file out
+ * of them. Never a step per number: a hostile name costs one range.
  */
 static vv_code runs_of_bad(const vv_seg_list *l, bool skip_last, vv_range **ret, size_t *ret_count, vv_error *err)
 {
@@ -143,7 +143,8 @@ static vv_code add_engine(indexer *x, const vv_engine_started *m, vv_error *err)
 
 static vv_code execution_of(indexer *x, const vv_thread_ref *root, vv_execution **ret, vv_error *err)
 {
-    vv_code rc = grow((void **)&x->c->executions, &x->execution_cap, x->s->execution_count, sizeof *x->c->executions, err);
+    vv_code rc =
+        grow((void **)&x->c->executions, &x->execution_cap, x->s->execution_count, sizeof *x->c->executions, err);
     if (rc != VV_OK)
         return rc;
     bool is_new;
@@ -232,7 +233,9 @@ static vv_code fold_meta(indexer *x, vv_error *err)
     return VV_OK;
 }
 
-/* The gaps that index states go by: those of a live stream end at its highest decoded segment (the tail may be torn). */
+/*
+ * The gaps that index states go by: those of a live stream end at its highest decoded segment (the tail may be torn).
+ */
 static vv_code find_gaps(vv_stream *s, struct vv_stream_core *c, vv_error *err)
 {
     vv_code rc = runs_of_bad(&c->meta, s->alive, &c->meta_gaps, &s->meta_gap_count, err);
@@ -271,7 +274,10 @@ static vv_index_state index_state_of(const vv_stream *s, const vv_execution *e)
     return e->has_end ? VV_INDEX_COMPLETE : VV_INDEX_NO_ROOT_ENDED;
 }
 
-/* What of an execution depends on the whole plane. Engines are few, but a hostile stream may have many: they are looked up by map. */
+/*
+ * What of an execution depends on the whole plane. Engines are few, but a hostile stream may have many: they are looked
+ * up by map.
+ */
 static vv_code settle_executions(vv_stream *s, struct vv_stream_core *c, vv_error *err)
 {
     vv_map ids;
@@ -370,7 +376,8 @@ static bool is_fatal(vv_code rc)
 }
 
 /* Meta is listed before data: what an index entry says of data was committed before it, so it is never missed. */
-static vv_code list_planes(vv_stream *s, struct vv_stream_core *c, vv_source *source, const vv_stream *former, vv_error *err)
+static vv_code list_planes(vv_stream *s, struct vv_stream_core *c, vv_source *source, const vv_stream *former,
+                           vv_error *err)
 {
     char dir[VV_STREAM_PATH];
     vv_stream_dir(dir, &s->euid);

@@ -1,4 +1,7 @@
-/* Small stores in memory for the reader's tests: segments encoded by format/, damaged by hand. Include after tests/testing.h. */
+/*
+ * Small stores in memory for the reader's tests: segments encoded by format/, damaged by hand. Include after
+ * tests/testing.h.
+ */
 #pragma once
 
 #include "reader/fold.h"
@@ -47,7 +50,8 @@ static inline void test_store_segment(test_store *t, vv_plane plane, uint64_t se
     test_store_file(t, path, w);
 }
 
-static inline void test_store_meta(test_store *t, uint64_t sequence, uint64_t high_water, const vv_meta_record *r, size_t n)
+static inline void test_store_meta(test_store *t, uint64_t sequence, uint64_t high_water, const vv_meta_record *r,
+                                   size_t n)
 {
     vv_wr w = vv_wr_growing(1 << 20);
     vv_meta_begin(&w, &t->euid, sequence, high_water);
@@ -116,7 +120,8 @@ static inline vv_meta_record test_started(const test_store *t, uint64_t root)
     };
 }
 
-static inline vv_meta_record test_ended(const test_store *t, uint64_t root, uint64_t first, uint64_t last, uint64_t count)
+static inline vv_meta_record test_ended(const test_store *t, uint64_t root, uint64_t first, uint64_t last,
+                                        uint64_t count)
 {
     return (vv_meta_record){
         .tag = VV_META_ROOT_ENDED,
@@ -155,7 +160,8 @@ static inline void test_group_begin(test_group *g)
 /* Context number n: its tuple says function n, below no parent. */
 static inline vv_cct_row test_context(uint32_t n, bool defined)
 {
-    vv_cct_row row = {.defined = defined, .tuple = {.function_id = n, .edge = VV_EDGE_CALL}, .counters = {.started = 1}};
+    vv_cct_row row = {
+        .defined = defined, .tuple = {.function_id = n, .edge = VV_EDGE_CALL}, .counters = {.started = 1}};
     vv_context_key_of(&row.key, &row.tuple);
     return row;
 }
@@ -249,8 +255,8 @@ static inline vv_fold *test_load(const test_store *t, uint64_t root)
 }
 
 /*
- * A meta plane drawn with one character a sequence: S RootStarted, E RootEnded, B both, L RootEnded with the start-lost bit,
- * D a second RootStarted, d a second RootEnded, . other records only, x does not decode, - no file.
+ * A meta plane drawn with one character a sequence: S RootStarted, E RootEnded, B both, L RootEnded with the start-lost
+ * bit, D a second RootStarted, d a second RootEnded, . other records only, x does not decode, - no file.
  */
 static inline void test_draw_meta(test_store *t, const char *plane)
 {
@@ -309,6 +315,7 @@ static inline void test_issue_text(const vv_fold *f, char *out, size_t size)
         else if (is->kind == VV_ISSUE_GROUP_COUNT)
             n += (size_t)snprintf(out + n, size - n, "%sG%" PRIu64 "/%" PRIu64, space, is->a, is->b);
         else
-            n += (size_t)snprintf(out + n, size - n, "%s%c%" PRIu64, space, is->kind == VV_ISSUE_MISSING_SEGMENT ? 'M' : 'C', is->a);
+            n += (size_t)snprintf(out + n, size - n, "%s%c%" PRIu64, space,
+                                  is->kind == VV_ISSUE_MISSING_SEGMENT ? 'M' : 'C', is->a);
     }
 }

@@ -6,7 +6,10 @@
 
 #include "tests/reader/build.h"
 
-/* Facts are about thread 1 of engine 1 unless said otherwise; context 1 is defined by every row's group, context 2 by none. */
+/*
+ * Facts are about thread 1 of engine 1 unless said otherwise; context 1 is defined by every row's group, context 2 by
+ * none.
+ */
 static test_store *now;
 
 static vv_fact span_start(uint64_t call, uint32_t context)
@@ -41,7 +44,8 @@ static vv_fact span_end(uint64_t call)
 
 static vv_fact runtime_id(uint64_t call, uint32_t ordinal, uint8_t id)
 {
-    vv_fact f = {.tag = VV_FACT_SPAN_RUNTIME_ID, .span_runtime_id = {.call = test_call(now, 1, call), .ordinal = ordinal}};
+    vv_fact f = {.tag = VV_FACT_SPAN_RUNTIME_ID,
+                 .span_runtime_id = {.call = test_call(now, 1, call), .ordinal = ordinal}};
     memset(f.span_runtime_id.id.b, id, sizeof f.span_runtime_id.id.b);
     return f;
 }
@@ -82,8 +86,11 @@ static vv_fact thread_start(uint64_t thread, uint64_t parent, uint8_t kind)
 {
     return (vv_fact){
         .tag = VV_FACT_THREAD_START,
-        .thread_start = {.thread = test_thread(now, thread), .has_parent = parent != 0, .parent = test_thread(now, parent),
-                         .kind = kind, .name = vv_cstr("name")},
+        .thread_start = {.thread = test_thread(now, thread),
+                         .has_parent = parent != 0,
+                         .parent = test_thread(now, parent),
+                         .kind = kind,
+                         .name = vv_cstr("name")},
     };
 }
 
@@ -380,7 +387,8 @@ START_TEST(facts_in_every_surrounding)
         is_dependency = c.issue_count != 0;
         const char *error = how == WHOLE || !is_dependency ? c.error : NULL;
         vv_fold *f = fold_one(&t, &c, how);
-        ck_assert_msg(f->failed == (error != NULL), "%s, %d: failed is %d (%s)", cases[_i].name, how, f->failed, f->error.msg);
+        ck_assert_msg(f->failed == (error != NULL), "%s, %d: failed is %d (%s)", cases[_i].name, how, f->failed,
+                      f->error.msg);
         if (error) {
             ck_assert_str_eq(f->error.name, error);
         } else {
@@ -561,7 +569,8 @@ START_TEST(logs_and_scopes)
     ck_assert_uint_eq(f->span_count, 0);
     ck_assert_uint_eq(f->log_count, 1);
     ck_assert_uint_eq(f->logs[0].timestamp_ms, 1234);
-    ck_assert(f->logs[0].level.present && vv_str_eq(f->logs[0].level.s, vv_cstr("info")) && !f->logs[0].message.present);
+    ck_assert(f->logs[0].level.present && vv_str_eq(f->logs[0].level.s, vv_cstr("info")) &&
+              !f->logs[0].message.present);
     ck_assert_uint_eq(f->scope_count, 1);
     vv_fold_free(f);
     test_store_done(&t);

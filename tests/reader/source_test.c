@@ -43,7 +43,8 @@ static void expect_code(vv_source *s, const char *path, vv_code code, const char
 START_TEST(trees_list_by_bytes)
 {
     static const vv_mem_file files[] = {
-        {"a/b", "1", 1}, {"a-b", "2", 1}, {"a/b-c/d", "3", 1}, {"a/b/c", "4", 1}, {"a/b0", "5", 1}, {"z", "6", 1}, {"z", "7", 1},
+        {"a/b", "1", 1},  {"a-b", "2", 1}, {"a/b-c/d", "3", 1}, {"a/b/c", "4", 1},
+        {"a/b0", "5", 1}, {"z", "6", 1},   {"z", "7", 1},
     };
     vv_source *s;
     ck_assert(vv_source_open_mem(&s, files, VV_ARRAY_LEN(files), NULL) == VV_OK);

@@ -42,8 +42,8 @@ START_TEST(index_states)
     const vv_stream *s = &test_store_open(&t)->streams[0];
     ck_assert(!s->failed && !s->alive);
     ck_assert_uint_eq(s->execution_count, 1);
-    ck_assert_msg(strcmp(vv_index_state_name(s->executions[0].index_state), states[_i].state) == 0, "%s is %s", states[_i].plane,
-                  vv_index_state_name(s->executions[0].index_state));
+    ck_assert_msg(strcmp(vv_index_state_name(s->executions[0].index_state), states[_i].state) == 0, "%s is %s",
+                  states[_i].plane, vv_index_state_name(s->executions[0].index_state));
     ck_assert_str_eq(vv_exec_status_name(s->executions[0].status), states[_i].status);
     ck_assert_uint_eq(s->meta_decoded, states[_i].decoded);
     ck_assert_uint_eq(s->meta_contiguous, states[_i].contiguous);
@@ -280,7 +280,8 @@ START_TEST(groups_are_found_by_their_whole_root)
         vv_meta_record m[] = {test_started(&t, roots[i]), test_ended(&t, roots[i], 1, 1, 1)};
         test_store_meta(&t, i + 1, 0, m, 2);
     }
-    vv_meta_record absent[] = {test_started(&t, ((uint64_t)3 << 32) + 5), test_ended(&t, ((uint64_t)3 << 32) + 5, 1, 1, 1)};
+    vv_meta_record absent[] = {test_started(&t, ((uint64_t)3 << 32) + 5),
+                               test_ended(&t, ((uint64_t)3 << 32) + 5, 1, 1, 1)};
     test_store_meta(&t, 6, 0, absent, 2);
     test_store_segment(&t, VV_PLANE_DATA, 1, test_data(&t, 1, roots, VV_ARRAY_LEN(roots)));
     test_store_open(&t);
