@@ -38,6 +38,8 @@ typedef struct {
 
 typedef struct entry {
     uint8_t key[32];
+    vv_thread_ref root;
+    uint64_t data_high; /* of the stream when the profile was loaded */
     bool loading, listed;
     vv_profile *profile;
     vv_digest *digest;
@@ -59,6 +61,7 @@ struct vv_library {
     look_entry *former[LOOKS]; /* newest first, the present one included */
     unsigned former_count;
     entry *buckets[BUCKETS];
+    entry *growing[BUCKETS]; /* by root: an execution that had not ended, whose fold can go on. One a bucket, for the newest */
     entry *newest, *oldest;
     size_t entries, bytes;
 };
@@ -352,8 +355,17 @@ static void drop_profile(vv_library *l, entry *e)
     e->profile = NULL;
 }
 
+static entry **growing_of(vv_library *l, const vv_thread_ref *root)
+{
+    /* Stream ids end in random bits, engines and threads count up. */
+    return &l->growing[(vv_be32(root->b + 12) ^ vv_be32(root->b + 20) * 31 ^ vv_be32(root->b + 28) * 131) % BUCKETS];
+}
+
 static void free_entry(vv_library *l, entry *e)
 {
+    entry **growing = growing_of(l, &e->root);
+    if (*growing == e)
+        *growing = NULL;
     drop_profile(l, e);
     vv_digest_free(e->digest);
     free(e);
@@ -418,11 +430,38 @@ static void entry_unref(vv_library *l, entry *e)
     }
 }
 
+/* The fold of an earlier look at the same execution that nobody uses, to go on with; NULL where there is none. Under the lock. */
+static vv_fold *take_growing(vv_library *l, const vv_stream *stream, const vv_execution *execution)
+{
+    entry **at = growing_of(l, &execution->root), *e = *at;
+    if (!e || !e->profile || e->refs || e->loading || e->data_high > stream->data_high
+        || memcmp(e->root.b, execution->root.b, sizeof e->root.b) != 0)
+        return NULL;
+    vv_fold *fold = e->profile->fold;
+    e->profile->fold = NULL;
+    drop_profile(l, e);
+    *at = NULL;
+    return fold;
+}
+
+static vv_code load_fold(vv_library *l, const vv_look *look, const vv_stream *stream, const vv_execution *execution,
+                         vv_fold *former, vv_fold **ret, vv_error *err)
+{
+    if (!former)
+        return vv_fold_load(ret, look->store, stream, execution, l->max_bytes, err);
+    vv_code rc = vv_fold_advance(&former, look->store, stream, execution, err);
+    if (rc == VV_OK)
+        *ret = former;
+    else
+        vv_fold_free(former);
+    return rc;
+}
+
 static vv_code load(vv_library *l, const vv_look *look, const vv_stream *stream, const vv_execution *execution,
-                    vv_profile **ret_profile, vv_digest **ret_digest, vv_error *err)
+                    vv_fold *former, vv_profile **ret_profile, vv_digest **ret_digest, vv_error *err)
 {
     vv_fold *fold;
-    vv_code rc = vv_fold_load(&fold, look->store, stream, execution, l->max_bytes, err);
+    vv_code rc = load_fold(l, look, stream, execution, former, &fold, err);
     if (rc != VV_OK)
         return rc;
     vv_profile *p;
@@ -458,11 +497,14 @@ static vv_code acquire(vv_library *l, const vv_look *look, const vv_stream *stre
         return VV_OK;
     }
     e->loading = true;
+    e->root = execution->root;
+    e->data_high = stream->data_high;
+    vv_fold *former = take_growing(l, stream, execution);
     pthread_mutex_unlock(&l->lock);
     vv_profile *profile = NULL;
     vv_digest *digest = NULL;
     from = now_ns();
-    vv_code rc = load(l, look, stream, execution, &profile, &digest, err);
+    vv_code rc = load(l, look, stream, execution, former, &profile, &digest, err);
     load_ns += now_ns() - from;
     pthread_mutex_lock(&l->lock);
     e->loading = false;
@@ -476,6 +518,8 @@ static vv_code acquire(vv_library *l, const vv_look *look, const vv_stream *stre
     profile->holder = e;
     l->bytes += profile->bytes;
     e->profile = profile;
+    if (!execution->has_end)
+        *growing_of(l, &e->root) = e;
     if (e->digest) {
         vv_digest_free(digest);
     } else {

@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Lets stores grow file by file under a running `varve serve`; speaks TAP, a test for each seed.
+
+After every file the server, which goes on from what it knows, must answer byte for byte what a fresh process answers.
+At the end the first state is asked for again by its as_of token, where the server still has it.
+
+usage: check_growth.py VARVE FIRST_SEED SEEDS
+"""
+
+import http.client
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from urllib.parse import urlencode
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+
+import genstore  # noqa: E402
+
+class Pair:
+    """A server over a store, and the command that looks at it anew each time."""
+
+    def __init__(self, varve, store):
+        self.varve, self.store = varve, store
+        self.process = subprocess.Popen([varve, "serve", store, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE)
+        line = self.process.stdout.readline().decode()
+        self.connection = http.client.HTTPConnection(line.split("//")[1].strip().rstrip("/"), timeout=120)
+
+    def get(self, path, **query):
+        self.connection.request("GET", path + ("?" + urlencode(query) if query else ""))
+        response = self.connection.getresponse()
+        return response.status, response.read()
+
+    def command(self, *words):
+        done = subprocess.run([self.varve, *words, "--json", "--store", self.store], stdout=subprocess.PIPE, check=True)
+        return done.stdout
+
+    def stop(self):
+        self.connection.close()
+        self.process.terminate()
+        assert self.process.wait(30) == 0
+
+
+def wait_for(pair, wanted):
+    """The server's list once it has seen what the command sees; it looks again after 20 ms."""
+    generation = json.loads(wanted)["snapshot"]["generation"]
+    while True:
+        status, body = pair.get("/api/v1/executions")
+        if status == 200 and json.loads(body)["snapshot"]["generation"] == generation:
+            return body
+
+
+def compare(pair):
+    fresh = pair.command("ls")
+    assert wait_for(pair, fresh) == fresh, "ls"
+    for item in json.loads(fresh)["items"]:
+        ident = item["execution_id"]
+        _, body = pair.get("/api/v1/functions", execution=ident)
+        assert body == pair.command("top", ident), "top " + ident
+        _, body = pair.get("/api/v1/executions/" + ident)
+        assert body == pair.command("show", ident), "show " + ident
+    return fresh
+
+
+def files_in_order(source, rng):
+    """Data before the meta segment that ends on it, as a writer goes; now and then a little out of order."""
+    found = []
+    streams = os.path.join(source, "streams")
+    for stream in sorted(os.listdir(streams)) if os.path.isdir(streams) else ():
+        for plane, weight in (("data", 0.0), ("meta", 0.5)):
+            base = os.path.join("streams", stream, plane)
+            for name in os.listdir(os.path.join(source, base)) if os.path.isdir(os.path.join(source, base)) else ():
+                sequence = int(name.split(".")[0]) if name.split(".")[0].isdigit() else 0
+                found.append((min(sequence, 1000) + weight + rng.choice((0, 0, 0, 2)), os.path.join(base, name)))
+    return [name for _, name in sorted(found)]
+
+
+def check_seed(varve, seed):
+    rng = random.Random(seed)
+    with tempfile.TemporaryDirectory() as scratch:
+        genstore.build(seed, os.path.join(scratch, "source"), seed % 2)
+        source = os.path.join(scratch, "source", ".baml", "profiles-v1")
+        store = os.path.join(scratch, "store", ".baml", "profiles-v1")
+        names = files_in_order(source, rng)
+        for name in os.listdir(source):
+            if name != "streams":
+                copy = shutil.copytree if os.path.isdir(os.path.join(source, name)) else shutil.copy
+                os.makedirs(store, exist_ok=True)
+                copy(os.path.join(source, name), os.path.join(store, name))
+        os.makedirs(os.path.join(store, "streams"))
+        pair = Pair(varve, store)
+        try:
+            states = [compare(pair)]
+            for name in names:
+                os.makedirs(os.path.dirname(os.path.join(store, name)), exist_ok=True)
+                if os.path.isfile(os.path.join(source, name)):
+                    shutil.copy(os.path.join(source, name), os.path.join(store, name + ".part"))
+                    os.rename(os.path.join(store, name + ".part"), os.path.join(store, name))
+                state = compare(pair)
+                if state != states[-1]:
+                    states.append(state)
+            for state in states[-5:]:
+                as_of = json.loads(state)["snapshot"]["as_of"]
+                status, body = pair.get("/api/v1/executions", as_of=as_of)
+                assert status == 200 and body == state, "as_of"
+        finally:
+            pair.stop()
+        return len(names)
+
+
+def main(arguments):
+    varve, first, count = arguments[0], int(arguments[1]), int(arguments[2])
+    failed = 0
+    print("1..%d" % count)
+    for at in range(count):
+        try:
+            steps = check_seed(varve, first + at)
+            print("ok %d - seed %d, %d files" % (at + 1, first + at, steps))
+        except AssertionError as fault:
+            failed += 1
+            print("not ok %d - seed %d\n# %s" % (at + 1, first + at, str(fault).replace("\n", "\n# ")))
+        sys.stdout.flush()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
