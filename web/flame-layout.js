@@ -19,6 +19,9 @@ const NUMBERS = {
     nodes: 'nodes',
 };
 
+// What a node has of its own in a metric; inclusive time is a case of its own.
+const OWN = { self_ns: 'self', await_ns: 'await', calls: 'calls', errors: 'errors' };
+
 /**
  * @typedef {Object} Flame the answer's nodes as columns
  * @property {number} count
@@ -41,43 +44,41 @@ export function decode(answer) {
     const rows = answer.nodes || [];
     const at = new Map((answer.columns || []).map((name, i) => [name, i]));
     const flame = blank(rows.length, answer.functions || [], answer.contexts || null);
-    links(flame, rows, at);
-    Object.values(NUMBERS).forEach((name, column) => numbers(flame, rows, column, at.get(name) ?? -1));
+    const { parent, fn, edge, flags, functions } = flame;
+    const place = ['parent', 'function', 'edge', 'flags'].map((name) => at.get(name) ?? -1);
+    const [c0, c1, c2, c3, c4, c5, c6, c7] = Object.values(NUMBERS).map((name) => at.get(name) ?? -1);
+    const { calls, open, errors, cancelled, inclusive, self, await: waited, nodes } = flame;
+    // Written out, as each row is far away in memory: it is visited once.
+    for (let i = 0; i < rows.length; i++) {
+        const row = rows[i];
+        const up = row[place[0]];
+        const of = row[place[1]];
+        parent[i] = up >= 0 && up < i ? up : -1;
+        fn[i] = of >= 0 && of < functions.length ? of : -1;
+        edge[i] = edgeCode(row[place[2]]);
+        flags[i] = row[place[3]];
+        calls[i] = number(flame, row[c0], 0, i);
+        open[i] = number(flame, row[c1], 1, i);
+        errors[i] = number(flame, row[c2], 2, i);
+        cancelled[i] = number(flame, row[c3], 3, i);
+        inclusive[i] = number(flame, row[c4], 4, i);
+        self[i] = number(flame, row[c5], 5, i);
+        waited[i] = number(flame, row[c6], 6, i);
+        nodes[i] = number(flame, row[c7], 7, i);
+    }
     return flame;
 }
 
-function links(flame, rows, at) {
-    const { parent, fn, edge, flags, functions } = flame;
-    const parentAt = at.get('parent');
-    const fnAt = at.get('function');
-    const edgeAt = at.get('edge');
-    const flagsAt = at.get('flags');
-    for (let i = 0; i < rows.length; i++) {
-        const row = rows[i];
-        const up = row[parentAt];
-        const of = row[fnAt];
-        parent[i] = up >= 0 && up < i ? up : -1;
-        fn[i] = of >= 0 && of < functions.length ? of : -1;
-        edge[i] = edgeCode(row[edgeAt]);
-        flags[i] = row[flagsAt];
-    }
+// A counter as a double; above 2^53 it comes as a string, which is kept beside.
+function number(flame, value, column, i) {
+    if (typeof value === 'number') return value;
+    if (typeof value !== 'string') return 0;
+    flame.exact.set(column * flame.count + i, value);
+    return Number(value);
 }
 
 function edgeCode(word) {
     return word === 'call' ? EDGE.call : Object.hasOwn(EDGE, word) ? EDGE[word] : EDGE.unknown;
-}
-
-// One column a pass: a short loop that the engine compiles soon, faster than one long loop over all of them.
-function numbers(flame, rows, column, index) {
-    const values = flame[Object.keys(NUMBERS)[column]];
-    for (let i = 0; i < rows.length; i++) {
-        const value = rows[i][index];
-        if (typeof value === 'number') values[i] = value;
-        else if (typeof value === 'string') {
-            values[i] = Number(value);
-            flame.exact.set(column * rows.length + i, value);
-        }
-    }
 }
 
 function blank(count, functions, contexts) {
@@ -124,11 +125,9 @@ export function exactValue(flame, name, node) {
  */
 export function layout(flame, metric) {
     const { count } = flame;
-    const size = metric === 'inclusive_ns' ? inclusiveSizes(flame) : subtreeSizes(flame, ownColumn(flame, metric));
     const place = {
-        size,
-        ...childLists(flame, size),
-        ...gather(flame, size),
+        ...measure(flame, OWN[metric] ? flame[OWN[metric]] : null),
+        order: null,
         x: new Float64Array(count + 1),
         w: new Float64Array(count + 1),
         depth: new Int32Array(count + 1),
@@ -136,30 +135,49 @@ export function layout(flame, metric) {
         total: 0,
         maxDepth: -1,
     };
+    place.order = sortedChildren(flame, place.first, place.size);
     place.total = place.sums[count];
     place.w[count] = 1;
     place.depth[count] = -1;
     placeChildren(place, count, place.total);
     for (let i = 0; i < count; i++) {
-        if (place.first[i] < place.first[i + 1]) placeChildren(place, i, size[i]);
+        if (place.first[i] < place.first[i + 1]) placeChildren(place, i, place.size[i]);
     }
     return place;
 }
 
-// What each node's children add up to, and below which nodes something is folded.
-function gather(flame, size) {
-    const { count, parent, flags } = flame;
+// From the leaves up, in one pass: how large each node is, what its children add up to, where their list starts, and
+// below which nodes something is folded. `own` is what a node has of its own; null stands for inclusive time, in which
+// a spawned child takes no part in its parent.
+function measure(flame, own) {
+    const { count, parent, edge, flags, inclusive, self, await: waited } = flame;
+    const size = new Float64Array(count);
     const sums = new Float64Array(count + 1);
+    const callees = own ? sums : new Float64Array(count + 1);
     const foldedBelow = new Uint8Array(count + 1);
+    const first = new Int32Array(count + 2);
     for (let i = count - 1; i >= 0; i--) {
         const up = parent[i] < 0 ? count : parent[i];
-        sums[up] += size[i];
+        let value;
+        if (own) {
+            value = own[i] + sums[i];
+        } else {
+            // An open call's own inclusive time lags behind its children's: no box is narrower than they are.
+            value = self[i] + waited[i] + callees[i];
+            if (inclusive[i] > value) value = inclusive[i];
+            if (edge[i] !== EDGE.spawn) callees[up] += value;
+        }
+        if (!(value > 0)) value = 0;
+        size[i] = value;
+        sums[up] += value;
+        first[up + 1]++;
         if (foldedBelow[i] || flags[i] & FLAG.sliver) {
             foldedBelow[i] = 1;
             foldedBelow[up] = 1;
         }
     }
-    return { sums, foldedBelow };
+    for (let i = 0; i <= count; i++) first[i + 1] += first[i];
+    return { size, sums, foldedBelow, first };
 }
 
 function placeChildren(place, node, whole) {
@@ -182,70 +200,30 @@ function placeChildren(place, node, whole) {
     if (below > place.maxDepth && end > first[node]) place.maxDepth = below;
 }
 
-function ownColumn(flame, metric) {
-    const columns = {
-        self_ns: flame.self,
-        await_ns: flame.await,
-        calls: flame.calls,
-        errors: flame.errors,
-    };
-    return columns[metric] || flame.self;
-}
-
-// An open call's own inclusive time lags behind that of its children, so a box is never narrower than they are.
-function inclusiveSizes(flame) {
-    const { count, parent, edge, inclusive, self: own, await: waited } = flame;
-    const size = new Float64Array(count);
-    const below = new Float64Array(count);
-    for (let i = count - 1; i >= 0; i--) {
-        const made = own[i] + waited[i] + below[i];
-        const most = made > inclusive[i] ? made : inclusive[i];
-        size[i] = most > 0 ? most : 0;
-        if (parent[i] >= 0 && edge[i] !== EDGE.spawn) below[parent[i]] += size[i];
-    }
-    return size;
-}
-
-function subtreeSizes(flame, own) {
-    const { count, parent } = flame;
-    const size = new Float64Array(count);
-    for (let i = count - 1; i >= 0; i--) {
-        if (own[i] > 0) size[i] += own[i];
-        if (parent[i] >= 0) size[parent[i]] += size[i];
-    }
-    return size;
-}
-
-function childLists(flame, size) {
+function sortedChildren(flame, first, size) {
     const { count, parent, flags } = flame;
-    const first = new Int32Array(count + 2);
-    for (let i = 0; i < count; i++) first[(parent[i] < 0 ? count : parent[i]) + 1]++;
-    for (let i = 0; i <= count; i++) first[i + 1] += first[i];
     const next = first.slice();
     const order = new Int32Array(count);
-    const key = new Float64Array(count);
-    for (let i = 0; i < count; i++) {
-        key[i] = flags[i] & FLAG.sliver ? -1 : size[i];
-        order[next[parent[i] < 0 ? count : parent[i]]++] = i;
-    }
+    for (let i = 0; i < count; i++) order[next[parent[i] < 0 ? count : parent[i]]++] = i;
+    const key = (i) => (flags[i] & FLAG.sliver ? -1 : size[i]);
     for (let i = 0; i <= count; i++) {
         if (first[i + 1] - first[i] > 1) sortSlice(order, key, first[i], first[i + 1]);
     }
-    return { first, order };
+    return order;
 }
 
 // Largest key first, equal ones in the order of the answer. Most nodes have few children: there an insertion sort in
 // place beats a call into the engine's sort.
 function sortSlice(list, key, from, to) {
     if (to - from > 24) {
-        list.subarray(from, to).sort((a, b) => key[b] - key[a] || a - b);
+        list.subarray(from, to).sort((a, b) => key(b) - key(a) || a - b);
         return;
     }
     for (let i = from + 1; i < to; i++) {
         const value = list[i];
-        const own = key[value];
+        const own = key(value);
         let k = i - 1;
-        while (k >= from && key[list[k]] < own) {
+        while (k >= from && key(list[k]) < own) {
             list[k + 1] = list[k];
             k--;
         }

@@ -649,9 +649,11 @@ const SECURITY = {
     'Referrer-Policy': 'no-referrer',
 };
 
+const files = {};
+
 async function serveFile(response, path, extra) {
     const name = normalize(path === '/' ? '/index.html' : path);
-    const body = extra[name] ?? (await readFile(join(WEB, name)).catch(() => null));
+    const body = extra[name] ?? (files[name] ||= await readFile(join(WEB, name)).catch(() => null));
     if (body === null) {
         response.writeHead(404, { 'Content-Type': 'text/plain' }).end('not found\n');
         return;
