@@ -54,7 +54,8 @@ typedef struct {
 typedef struct {
     vv_euid euid;
     bool failed;             /* the index can't be opened: no header, engines, executions */
-    /* Why: its name is StreamNotFound, Io, MetaDuplicateRootStarted, MetaDuplicateRootEnded or RangeTooLarge. */
+    /* Why: its name is StreamNotFound, Io, MetaDuplicateRootStarted, MetaDuplicateRootEnded, RangeTooLarge, or
+     * LimitExceeded (more files than we list). */
     vv_error error;
     bool alive; /* a writer holds it; false without a meta segment */
     bool has_header;

@@ -360,7 +360,9 @@ static void mark_failed(vv_stream *s, const vv_error *why)
 {
     s->failed = true;
     s->error = *why;
-    if (!s->error.name || why->code == VV_ERR_IO || strcmp(s->error.name, "NotDirectory") == 0)
+    if (why->code == VV_ERR_LIMIT)
+        s->error.name = "LimitExceeded";
+    else if (!s->error.name || why->code == VV_ERR_IO || strcmp(s->error.name, "NotDirectory") == 0)
         s->error.name = "Io";
     s->has_header = false;
     s->header = (vv_stream_started){0};
@@ -368,11 +370,6 @@ static void mark_failed(vv_stream *s, const vv_error *why)
     s->engines = NULL;
     s->executions = NULL;
     s->meta_gaps = NULL;
-}
-
-static bool is_fatal(vv_code rc)
-{
-    return rc == VV_ERR_NOMEM || rc == VV_ERR_LIMIT;
 }
 
 /* Meta is listed before data: what an index entry says of data was committed before it, so it is never missed. */
@@ -422,7 +419,7 @@ vv_code vv_stream_open(vv_stream *ret, vv_source *source, const vv_euid *euid, c
         rc = measure_planes(&s, c, &why);
     if (rc == VV_OK)
         rc = index_stream(&s, c, &why);
-    if (is_fatal(rc)) {
+    if (rc == VV_ERR_NOMEM) {
         core_unref(c);
         return vv_fail(err, rc, "%s", why.msg);
     }
