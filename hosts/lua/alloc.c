@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "hosts/lua/identity.h"
+#include "hosts/lua/public.h"
 #include "hosts/lua/recorder.h"
 
 /*
@@ -25,6 +26,7 @@ static struct {
     void *lists[CLASSES];
 } region;
 
+const void *vl_alloc_last_string;
 static size_t thread_block; /* bytes of a coroutine's state, learned from the first one made */
 
 bool vl_alloc_fixed(void)
@@ -101,7 +103,9 @@ static void *region_resize(void *p, size_t old_size, size_t n)
 
 static void note_free(void *ptr, size_t size)
 {
-    if (size == sizeof(vl_proto) && vl.private_layout)
+    if (!vl.private_layout)
+        vl_public_freed(ptr);
+    else if (size == sizeof(vl_proto))
         vl_code_freed(ptr);
     if (size == thread_block) {
         vl_shadow *s = vl_ptrmap_get(&vl.threads, ptr);
@@ -122,7 +126,10 @@ void *vl_alloc(void *ud, void *ptr, size_t old_size, size_t new_size)
             region_put(ptr, old_size);
         return NULL;
     }
+    void *block = region.at ? region_resize(ptr, old_size, new_size) : realloc(ptr, new_size);
     if (!ptr && old_size == LUA_TTHREAD) /* a new block's old size is the kind of object */
         thread_block = new_size;
-    return region.at ? region_resize(ptr, old_size, new_size) : realloc(ptr, new_size);
+    if (!ptr && old_size == LUA_TSTRING)
+        vl_alloc_last_string = block;
+    return block;
 }

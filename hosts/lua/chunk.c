@@ -9,6 +9,7 @@
 #include "hosts/lua/identity.h"
 #include "hosts/lua/module.h"
 #include "hosts/lua/names.h"
+#include "hosts/lua/public.h"
 
 #define MAX_CHUNKS 65536
 #define MAX_NAMED_TEXT (64u << 20) /* longer texts get numbers for names */
@@ -117,15 +118,19 @@ static bool names_agree(const vl_names *names, const proto_list *l)
     return true;
 }
 
+/* l NULL: the prototypes can't be seen, and the text's own count of functions holds. */
 static bool name_functions(vl_chunk *c, const char *text, size_t n, const proto_list *l)
 {
+    static const uint32_t no_children = 0;
+    static const int no_line = 0;
     if (n && n <= MAX_NAMED_TEXT && *text != LUA_SIGNATURE[0] && vl_names_parse(text, n, &c->names)) {
-        c->named = names_agree(&c->names, l);
+        c->named = !l || names_agree(&c->names, l);
         if (c->named)
             return true;
         vl_names_done(&c->names);
     }
-    return vl_names_number(l->children, l->lines, l->n, &c->names);
+    return l ? vl_names_number(l->children, l->lines, l->n, &c->names)
+             : vl_names_number(&no_children, &no_line, 1, &c->names);
 }
 
 static void chunk_free(vl_chunk *c)
@@ -160,8 +165,8 @@ static bool name_chunk(vl_chunk *c, lua_State *L, const char *source, const char
 static void note_functions(vl_chunk *c, const proto_list *l)
 {
     for (size_t i = 0; i < c->names.n; i++)
-        c->functions[i] = (vl_function){.chunk = c, .index = (uint32_t)i, .line = l->lines[i],
-                                        .tail_line = vl_proto_tail_line(l->items[i])};
+        c->functions[i] = (vl_function){.chunk = c, .index = (uint32_t)i, .line = c->names.items[i].line,
+                                        .tail_line = l ? vl_proto_tail_line(l->items[i]) : 0};
 }
 
 static vl_chunk *chunk_new(lua_State *L, const uint8_t *digest, const char *source, const char *text, size_t n,
@@ -232,7 +237,7 @@ static bool chunk_is(const vl_chunk *c, const uint8_t *digest, const char *sourc
 {
     bool plain = *source != '@' && *source != '=';
     return !memcmp(c->digest, digest, sizeof c->digest) && (plain ? !c->source : c->source && !strcmp(c->source, source)) &&
-           c->names.n == l->n;
+           (!l || c->names.n == l->n);
 }
 
 static vl_chunk *chunk_get(lua_State *L, const char *source, const char *text, size_t n, const proto_list *l)
@@ -294,6 +299,31 @@ void vl_chunk_loaded(lua_State *L, const char *text, size_t n)
     lua_getinfo(L, ">S", &ar);
     if (vl.private_layout)
         learn_all(L, ar.source, text, n, vl_closure_proto(lua_topointer(L, -1)));
+    else
+        vl_source_learn(ar.source, chunk_get(L, ar.source, text, n, NULL));
+}
+
+vl_chunk *vl_chunk_without_text(lua_State *L, const char *source)
+{
+    return chunk_get(L, source, "", 0, NULL);
+}
+
+vl_function *vl_chunk_function(vl_chunk *c, int line, int last_line)
+{
+    for (size_t i = 1; line && !c->merged && i < c->names.n; i++)
+        if (c->names.items[i].line == line && c->names.items[i].last_line == last_line)
+            return &c->functions[i];
+    return &c->functions[0];
+}
+
+size_t vl_chunk_functions(const vl_chunk *c)
+{
+    return c->names.n;
+}
+
+uint32_t vl_chunk_file(const vl_chunk *c)
+{
+    return c->file_id;
 }
 
 vl_code *vl_chunk_stranger(lua_State *L, const lua_Debug *ar, const vl_proto *p)

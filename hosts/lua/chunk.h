@@ -19,3 +19,10 @@ void vl_function_publish(vl_function *f);
 uint32_t vl_tail_site(vl_function *f, uint32_t line);
 /* The function's readable name, cut to n bytes with its NUL. */
 void vl_function_name(const vl_function *f, char *ret, size_t n);
+
+/* For identity by source and lines (public.h). A chunk whose text wasn't seen has one function. */
+struct vl_chunk *vl_chunk_without_text(lua_State *L, const char *source);
+/* The first function with these lines, or the chunk's own. Functions that share both lines are one here. */
+vl_function *vl_chunk_function(struct vl_chunk *c, int line, int last_line);
+size_t vl_chunk_functions(const struct vl_chunk *c);
+uint32_t vl_chunk_file(const struct vl_chunk *c);

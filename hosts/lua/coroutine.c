@@ -15,7 +15,7 @@ static void spawn_place(lua_State *L, const vl_shadow *parent, unsigned *ret_up,
     if (parent->depth < 2 || parent->L != L || !lua_getstack(L, 0, &ar))
         return;
     const vl_frame *top = &parent->frames[parent->depth - 1];
-    if (top->ci == ar.i_ci && !top->code->code) {
+    if (top->ci == ar.i_ci && !top->function->chunk) {
         *ret_up = 1;
         *ret_site = top->site;
     }

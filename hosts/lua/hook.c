@@ -67,24 +67,10 @@ static inline void follow_top(vl_shadow *s, lua_State *L, vl_callinfo *left)
     }
 }
 
-/* A state that became known without its creation, or whose thread is over, gets what it lacks. */
-static vl_shadow *shadow_at_hook(lua_State *L)
-{
-    vl_shadow *s = vl_shadow_of(L);
-    if (!s || s->L != L) {
-        vl_thread_created(vl.current ? vl.current->L : L, L);
-        s = vl_shadow_of(L);
-    }
-    return s && s->L == L ? s : NULL;
-}
-
 /* The first call of a thread, or one whose caller is no frame of it: a __close run by the end of its thread. */
 static __attribute__((noinline)) void call_without_caller(vl_shadow *s, const vl_callinfo *ci, vl_code *code)
 {
-    if (s->depth > s->floor)
-        vl_shadow_cut(s, s->floor, VARVE_CALL_ERRORED, varve_ticks());
-    if (!s->thread)
-        vl_thread_ensure(s);
+    vl_shadow_no_caller(s);
     /* With no call open, time since the last event would be nobody's. */
     uint64_t ticks = s->depth ? varve_ticks() : s->tick;
     if (push(s, ci, code, 0))
@@ -146,7 +132,7 @@ static void on_line(vl_shadow *s, const lua_Debug *ar)
 void vl_hook(lua_State *L, lua_Debug *ar)
 {
     vl_shadow *s = vl_shadow_of(L);
-    if (__builtin_expect(!s || s->L != L, 0) && !(s = shadow_at_hook(L)))
+    if (__builtin_expect(!s || s->L != L, 0) && !(s = vl_shadow_at_hook(L)))
         return;
     if (ar->event == LUA_HOOKCALL) {
         on_call(s, L, ar);
@@ -160,11 +146,5 @@ void vl_hook(lua_State *L, lua_Debug *ar)
     } else if (ar->event == LUA_HOOKLINE) {
         on_line(s, ar);
     }
-    if (__builtin_expect(s->user_mask, 0)) {
-        /* Lua's masks are bits by event number; a tail call is a call. */
-        int bit = ar->event == LUA_HOOKTAILCALL ? LUA_MASKCALL : 1 << ar->event;
-        lua_Hook user = s->user_hook;
-        if (user && s->user_mask & bit)
-            user(L, ar);
-    }
+    vl_user_hook(s, L, ar);
 }

@@ -128,7 +128,7 @@ EXPORT void lua_sethook(lua_State *L, lua_Hook hook, int mask, int count)
     s->user_count = count;
     s->user_mask = mask;
     s->watching = false;
-    real(L, vl_hook, mask | VL_OWN_MASK, count);
+    real(L, vl.hook, mask | VL_OWN_MASK, count);
 }
 
 EXPORT lua_Hook lua_gethook(lua_State *L)

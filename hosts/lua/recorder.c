@@ -12,6 +12,7 @@
 
 #include "hosts/lua/cnames.h"
 #include "hosts/lua/layout.h"
+#include "hosts/lua/public.h"
 
 vl_state vl;
 
@@ -77,6 +78,15 @@ static bool begin_root_frame(lua_State *L)
     return true;
 }
 
+/* VARVE_LUA_LAYOUT=public tries the slower way where the faster would do. */
+static bool choose_hook(lua_State *L)
+{
+    const char *layout = getenv("VARVE_LUA_LAYOUT");
+    vl.private_layout = (!layout || strcmp(layout, "public") != 0) && vl_layout_check();
+    vl.hook = vl.private_layout ? vl_hook : vl_public_hook;
+    return vl.private_layout || vl_public_open(L);
+}
+
 void vl_recorder_open(lua_State *L, const char *script)
 {
     varve_status status;
@@ -84,11 +94,10 @@ void vl_recorder_open(lua_State *L, const char *script)
     vl.session = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options),
                                                      .host_version = "varve-lua 0.1.0"});
     varve_session_status(vl.session, &status);
-    if (status.state != VARVE_ACTIVE || on_exit(at_exit, NULL) || !open_root()) {
+    if (status.state != VARVE_ACTIVE || !choose_hook(L) || on_exit(at_exit, NULL) || !open_root()) {
         drop_session();
         return;
     }
-    vl.private_layout = vl_layout_check();
     vl_cnames_open(L);
     vl.main.L = L;
     vl.main.state = VL_THREAD_RUNNING;

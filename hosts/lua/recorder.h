@@ -72,6 +72,7 @@ typedef struct {
     lua_State *L;          /* the main state; NULL while nothing is recorded */
     vl_shadow main, *all, *current;
     bool private_layout;   /* layout.h holds */
+    lua_Hook hook;         /* of all recorded states */
     bool root_failed;
     const char *script;    /* as named on the command line; NULL = none */
     vl_ptrmap codes;       /* prototype or C function -> vl_code */
@@ -100,9 +101,24 @@ bool vl_shadow_unwind(vl_shadow *s, const void *ci);
 /* The index of the frame of this activation + 1, or 0. */
 uint32_t vl_shadow_find(const vl_shadow *s, const void *ci);
 bool vl_shadow_grow(vl_shadow *s);
+/* L's shadow, made now where the state became known without its creation. NULL where there is no memory. */
+vl_shadow *vl_shadow_at_hook(lua_State *L);
+/* A call comes from no frame of the thread: what is above the floor has vanished, and a thread that is over gets a successor. */
+void vl_shadow_no_caller(vl_shadow *s);
 
-/* hook.c: the one hook of every recorded state. */
+/* hook.c: the hook of every recorded state, where the private layout holds. */
 void vl_hook(lua_State *L, lua_Debug *ar);
+/* Hands the event to the script's own hook, where it asked for it. */
+static inline void vl_user_hook(const vl_shadow *s, lua_State *L, lua_Debug *ar)
+{
+    if (__builtin_expect(s->user_mask, 0)) {
+        /* Lua's masks are bits by event number; a tail call is a call. */
+        int bit = ar->event == LUA_HOOKTAILCALL ? LUA_MASKCALL : 1 << ar->event;
+        lua_Hook user = s->user_hook;
+        if (user && s->user_mask & bit)
+            user(L, ar);
+    }
+}
 #define VL_OWN_MASK (LUA_MASKCALL | LUA_MASKRET)
 
 /* coroutine.c */

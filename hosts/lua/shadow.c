@@ -67,3 +67,21 @@ bool vl_shadow_unwind(vl_shadow *s, const void *ci)
         vl_shadow_cut(s, n, VARVE_CALL_ERRORED, varve_ticks());
     return n;
 }
+
+vl_shadow *vl_shadow_at_hook(lua_State *L)
+{
+    vl_shadow *s = vl_shadow_of(L);
+    if (s && s->L == L)
+        return s;
+    vl_thread_created(vl.current->L, L);
+    s = vl_shadow_of(L);
+    return s && s->L == L ? s : NULL;
+}
+
+void vl_shadow_no_caller(vl_shadow *s)
+{
+    if (s->depth > s->floor)
+        vl_shadow_cut(s, s->floor, VARVE_CALL_ERRORED, varve_ticks());
+    if (!s->thread)
+        vl_thread_ensure(s);
+}
