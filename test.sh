@@ -64,22 +64,22 @@ suite() {
 }
 
 stage_gcc() {
-    one "build with gcc, warnings as errors" build_in build --enable-werror CC=gcc
+    one "build with gcc, warnings as errors" build_in build --enable-werror --with-check CC=gcc
     suite build check
 }
 
 stage_clang() {
-    one "build with clang, warnings as errors" build_in build-clang --enable-werror CC=clang
+    one "build with clang, warnings as errors" build_in build-clang --enable-werror --with-check CC=clang
     one "build the tests with clang" make -C build-clang -s -j2 check TESTS=
 }
 
 stage_asan() {
-    one "build with AddressSanitizer and UBSan" build_in build-asan --enable-werror --enable-sanitizers CC=gcc CFLAGS="-O1 -g"
+    one "build with AddressSanitizer and UBSan" build_in build-asan --enable-werror --with-check --enable-sanitizers CC=gcc CFLAGS="-O1 -g"
     suite build-asan check
 }
 
 stage_tsan() {
-    one "build with ThreadSanitizer" build_in build-tsan --enable-werror --enable-sanitizers=thread CC=gcc CFLAGS="-O1 -g"
+    one "build with ThreadSanitizer" build_in build-tsan --enable-werror --with-check --enable-sanitizers=thread CC=gcc CFLAGS="-O1 -g"
     suite build-tsan check-threads
 }
 
