@@ -37,7 +37,8 @@ static void print_hint(size_t executions, const vv_look *look)
         printf("no executions yet; record one with `varve-lua SCRIPT`, or any program that uses libvarve\n");
     for (size_t i = 0; i < look->store->stream_count; i++)
         if (look->store->streams[i].failed)
-            vv_cli_fail(0, "a stream's index can't be read: %s; `varve dump` shows which", look->store->streams[i].error.msg);
+            vv_cli_fail(0, "a stream's index can't be read: %s; `varve dump` shows which",
+                        look->store->streams[i].error.msg);
 }
 
 static int print_table(vv_library *l, const vv_look *look, uint64_t limit)

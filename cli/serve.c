@@ -72,7 +72,8 @@ static void wait_for_end(vv_http *h, const sigset_t *stop, uint64_t idle_ns)
 static int fail_start(const vv_error *err, const char *listen)
 {
     if (err->code == VV_ERR_EXISTS)
-        return vv_cli_fail(VV_EXIT_STORE, "%s; choose another with --listen ADDR:PORT, port 0 for any free one", err->msg);
+        return vv_cli_fail(VV_EXIT_STORE, "%s; choose another with --listen ADDR:PORT, port 0 for any free one",
+                           err->msg);
     if (err->code == VV_ERR_ARG)
         return vv_cli_fail(VV_EXIT_USAGE, "%s; see `varve serve --help`", err->msg);
     return vv_cli_fail_error(err, listen, NULL);
@@ -147,8 +148,8 @@ const vv_cli_verb vv_verb_serve = {
     .name = "serve",
     .args = "[STORE]",
     .purpose = "serves the dashboard and the HTTP API of a store",
-    .details = "Prints `listening on URL` once ready, and ends on SIGINT or SIGTERM. Where there is no store yet it waits for\n"
-               "one. Only programs on this machine reach it, unless a token file is given.\n",
+    .details = "Prints `listening on URL` once ready, and ends on SIGINT or SIGTERM. Where there is no store yet it\n"
+               "waits for one. Only programs on this machine reach it, unless a token file is given.\n",
     .options = options,
     .option_count = VV_ARRAY_LEN(options),
     .examples = examples,

@@ -116,8 +116,8 @@ const vv_cli_verb vv_verb_top = {
     .name = "top",
     .args = "[ID]",
     .purpose = "shows the functions of an execution, most time of their own first",
-    .details = "ID is an execution as `varve ls` lists it; the latest one where none is given. Inclusive time counts a\n"
-               "recursive function once.\n",
+    .details = "ID is an execution as `varve ls` lists it; the latest one where none is given. Inclusive time\n"
+               "counts a recursive function once.\n",
     .options = options,
     .option_count = VV_ARRAY_LEN(options),
     .examples = examples,

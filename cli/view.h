@@ -5,7 +5,10 @@
 #include "views/answer.h"
 #include "views/executions.h"
 
-/* Of --store or the positional argument (may be NULL). Returns -1 where the store is open and *ret_look taken, else the exit status. */
+/*
+ * Of --store or the positional argument (may be NULL). Returns -1 where the store is open and *ret_look taken, else
+ * the exit status.
+ */
 int vv_cli_open_library(const vv_cli *c, const char *arg, vv_library **ret, const vv_look **ret_look);
 void vv_cli_close_library(vv_library *l, const vv_look *look);
 
@@ -22,11 +25,22 @@ typedef struct {
 void vv_cli_param(vv_cli_params *p, const char *name, const char *value); /* nothing where value is NULL */
 
 /* Colours: empty texts unless standard output is a terminal and NO_COLOR is not set. */
-typedef enum { VV_PAINT_NONE, VV_PAINT_GOOD, VV_PAINT_BAD, VV_PAINT_WARN, VV_PAINT_LIVE, VV_PAINT_DIM, VV_PAINT_BOLD } vv_paint;
+typedef enum {
+    VV_PAINT_NONE,
+    VV_PAINT_GOOD,
+    VV_PAINT_BAD,
+    VV_PAINT_WARN,
+    VV_PAINT_LIVE,
+    VV_PAINT_DIM,
+    VV_PAINT_BOLD,
+} vv_paint;
 vv_paint vv_cli_status_paint(unsigned status);
 vv_paint vv_cli_verdict_paint(vv_verdict v);
 
-/* A table: cells are collected, then printed in columns as wide as they need be. A left-aligned last column is not padded. */
+/*
+ * A table: cells are collected, then printed in columns as wide as they need be. A left-aligned last column is not
+ * padded.
+ */
 typedef struct {
     const char *title;
     bool right;
@@ -34,7 +48,8 @@ typedef struct {
 typedef struct vv_cli_table vv_cli_table;
 vv_cli_table *vv_cli_table_new(const vv_cli_column *columns, size_t count); /* NULL without memory */
 VV_PRINTF(3, 4) void vv_cli_cell(vv_cli_table *t, vv_paint paint, const char *fmt, ...);
-void vv_cli_cell_text(vv_cli_table *t, vv_paint paint, vv_str text, size_t max); /* cut at max characters; controls become '?' */
+/* Cut at max characters; controls become '?'. */
+void vv_cli_cell_text(vv_cli_table *t, vv_paint paint, vv_str text, size_t max);
 void vv_cli_table_print(vv_cli_table *t);
 void vv_cli_table_free(vv_cli_table *t);
 void vv_cli_print_painted(vv_paint paint, const char *text);

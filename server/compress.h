@@ -8,7 +8,10 @@ typedef enum { VV_CODING_IDENTITY, VV_CODING_GZIP, VV_CODING_ZSTD } vv_coding;
 /* As Content-Encoding has it; NULL for identity. */
 const char *vv_coding_name(vv_coding c);
 
-/* The coding to answer with: of those that Accept-Encoding (may be NULL) takes the one it likes best, zstd before gzip. */
+/*
+ * The coding to answer with: of those that Accept-Encoding (may be NULL) takes the one it likes best, zstd before
+ * gzip.
+ */
 vv_coding vv_coding_choose(const char *accept_encoding);
 
 typedef struct vv_compressor vv_compressor;

@@ -1,7 +1,8 @@
 /*
  * What a request must be before anything looks at it (http-api section 2): its Host one of ours, its Origin (where it
  * has one) ours too, its raw target plain. Against pages of other sites that make a browser ask this server (DNS
- * rebinding, cross-site requests), and against addresses that mean one thing here and another elsewhere. Pure functions.
+ * rebinding, cross-site requests), and against addresses that mean one thing here and another elsewhere. Pure
+ * functions.
  */
 #pragma once
 
@@ -31,6 +32,9 @@ typedef struct {
     void *owned;
 } vv_target;
 
-/* Of a target that passed the check. False and a problem for broken escapes, NUL, text that is not UTF-8, repeated names. */
+/*
+ * Of a target that passed the check. False and a problem for broken escapes, NUL, text that is not UTF-8, repeated
+ * names.
+ */
 bool vv_target_parse(const char *raw, vv_target *ret, vv_problem *problem);
 void vv_target_done(vv_target *t); /* accepts a zeroed one */

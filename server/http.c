@@ -232,7 +232,8 @@ static bool is_loopback(const address *a)
 }
 
 /* A bound, listening socket, and the port it has got. */
-static vv_code open_socket(int *ret, const address *a, socklen_t len, const char *text, unsigned *ret_port, vv_error *err)
+static vv_code open_socket(int *ret, const address *a, socklen_t len, const char *text, unsigned *ret_port,
+                           vv_error *err)
 {
     int one = 1, fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)

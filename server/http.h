@@ -17,8 +17,8 @@ typedef struct {
 } vv_http_options;
 
 /*
- * Listens and serves. server is borrowed and gets its guard set. Errors: ARG (an address that is none, or not loopback and no token),
- * EXISTS (the port is occupied), IO.
+ * Listens and serves. server is borrowed and gets its guard set. Errors: ARG (an address that is none, or not loopback
+ * and no token), EXISTS (the port is occupied), IO.
  */
 VV_MUST_CHECK vv_code vv_http_start(vv_http **ret, vv_server *server, const vv_http_options *o, vv_error *err);
 

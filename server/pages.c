@@ -88,7 +88,8 @@ static void line(vv_wr *w, const char *before, const char *base, const char *aft
 
 void vv_page_text(vv_wr *w, const vv_page_facts *facts)
 {
-    line(w, "varve " PACKAGE_VERSION ": shows what recorded programs did. Open ", facts->base, "/ in a browser, or ask here:\n\n");
+    line(w, "varve " PACKAGE_VERSION ": shows what recorded programs did. Open ", facts->base,
+         "/ in a browser, or ask here:\n\n");
     line(w, "  curl -s '", facts->base, "/api/v1/meta'\n");
     line(w, "  curl -s '", facts->base, "/api/v1/executions'\n");
     line(w, "  curl -s '", facts->base, "/api/v1/executions/latest'\n");

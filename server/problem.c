@@ -15,23 +15,27 @@ static const struct {
     [VV_PROBLEM_BAD_PARAMETER] = {400, "bad-parameter", "A parameter is not accepted",
                                   "Correct or leave out the parameter; docs/http-api.md lists them"},
     [VV_PROBLEM_UNAUTHORIZED] = {401, "unauthorized", "A token is needed",
-                                 "Send the token as `Authorization: Bearer TOKEN`, or open the address with ?token= once"},
+                                 "Send the token as `Authorization: Bearer TOKEN`, or open the address with ?token= "
+                                 "once"},
     [VV_PROBLEM_BAD_ORIGIN] = {403, "bad-origin", "Requests of another site are refused",
                                "Open the dashboard of this server itself"},
     [VV_PROBLEM_NOT_FOUND] = {404, "not-found", "There is no such thing here", "GET /api/v1 lists what there is"},
     [VV_PROBLEM_NO_STORE] = {404, "no-store", "There is no store yet",
-                             "Record a program (`varve-lua SCRIPT`, or any program that uses libvarve) in this directory; "
-                             "this server shows it as soon as it is there"},
+                             "Record a program (`varve-lua SCRIPT`, or any program that uses libvarve) in this "
+                             "directory; this server shows it as soon as it is there"},
     [VV_PROBLEM_METHOD] = {405, "method-not-allowed", "The method is not allowed here", "Use GET or HEAD"},
-    [VV_PROBLEM_AMBIGUOUS] = {409, "ambiguous", "The name stands for several things", "Use one of the full ids in matches"},
+    [VV_PROBLEM_AMBIGUOUS] = {409, "ambiguous", "The name stands for several things",
+                              "Use one of the full ids in matches"},
     [VV_PROBLEM_GONE] = {410, "gone", "That state of the store is not at hand any more",
                          "Leave as_of out, or use the present token"},
     [VV_PROBLEM_MISDIRECTED] = {421, "misdirected", "This server does not answer to that host name",
                                 "Use localhost or the address that varve serve printed, or start it with --allow-host"},
     [VV_PROBLEM_BODY] = {413, "body-too-large", "A request here has no body", "Send no body"},
     [VV_PROBLEM_INTERNAL] = {500, "internal", "The server failed", "Try again; if it stays, report it"},
-    [VV_PROBLEM_STORE] = {500, "store-unreadable", "The store can't be read", "Check that the directory is a readable store"},
-    [VV_PROBLEM_BUSY] = {503, "limit", "The answer exceeds the server's memory", "Start varve serve with a larger --memory"},
+    [VV_PROBLEM_STORE] = {500, "store-unreadable", "The store can't be read",
+                          "Check that the directory is a readable store"},
+    [VV_PROBLEM_BUSY] = {503, "limit", "The answer exceeds the server's memory",
+                         "Start varve serve with a larger --memory"},
 };
 
 void vv_problem_set(vv_problem *p, vv_problem_kind kind, const char *fmt, ...)

@@ -1,6 +1,6 @@
 /*
- * The token that a server asks for where others can reach it. A browser trades it once for a cookie, as an address may stay in a
- * history; comparisons take the same time wherever the texts differ.
+ * The token that a server asks for where others can reach it. A browser trades it once for a cookie, as an address may
+ * stay in a history; comparisons take the same time wherever the texts differ.
  */
 #pragma once
 

@@ -27,7 +27,10 @@ typedef struct vv_answer {
 void vv_answer_init(vv_answer *a);
 void vv_answer_done(vv_answer *a); /* accepts a zeroed or finished one */
 
-/* True and the next piece (valid until the next call), false at the end; then vv_answer.failed says whether it is whole. */
+/*
+ * True and the next piece (valid until the next call), false at the end; then vv_answer.failed says whether it is
+ * whole.
+ */
 bool vv_answer_next(vv_answer *a, vv_str *ret_piece);
 /* The first piece is the whole answer. */
 static inline bool vv_answer_is_whole(const vv_answer *a)

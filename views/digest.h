@@ -6,7 +6,9 @@
 
 #include "views/evidence.h"
 
-/* Sums over all contexts and overflow buckets (http-api section 6): inclusive counts Root edges, spawned Spawn edges. */
+/*
+ * Sums over all contexts and overflow buckets (http-api section 6): inclusive counts Root edges, spawned Spawn edges.
+ */
 typedef struct {
     vv_u128 calls, errors, cancelled, selected;
     __int128 open;

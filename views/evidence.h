@@ -53,7 +53,8 @@ typedef struct {
 void vv_evidence_done(vv_evidence *e); /* accepts a zeroed one */
 
 /* Collects one execution into a zeroed accumulator. */
-VV_MUST_CHECK vv_code vv_evidence_of(vv_evidence *ret, const vv_execution *execution, const vv_profile *p, vv_error *err);
+VV_MUST_CHECK vv_code vv_evidence_of(vv_evidence *ret, const vv_execution *execution, const vv_profile *p,
+                                     vv_error *err);
 
 /* Adds another execution's evidence: sums, the worst verdict; an equation holds where it holds for all. */
 VV_MUST_CHECK vv_code vv_evidence_merge(vv_evidence *e, const vv_evidence *other, vv_error *err);

@@ -97,7 +97,9 @@ static vv_code find_latest(vv_query *q, uint64_t back, const char *name, vv_foun
     return rc;
 }
 
-/* The execution of a root. A damaged record may sit in another stream than the one its root names: all are asked then. */
+/*
+ * The execution of a root. A damaged record may sit in another stream than the one its root names: all are asked then.
+ */
 static bool find_root(const vv_store *store, const vv_thread_ref *root, vv_found *ret)
 {
     vv_euid euid;
@@ -160,7 +162,8 @@ vv_code vv_query_execution(vv_query *q, vv_str id, const char *name, vv_found *r
             return VV_OK;
         }
     }
-    return vv_query_fail(q, name, err, "is not an execution's id: use its thread text, its short id, latest or latest~N");
+    return vv_query_fail(q, name, err,
+                         "is not an execution's id: use its thread text, its short id, latest or latest~N");
 }
 
 vv_code vv_query_scope(vv_query *q, vv_found *ret, vv_error *err)

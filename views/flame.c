@@ -43,8 +43,9 @@ static vv_u128 own_value(const vv_node *n, vv_metric m)
 }
 
 /*
- * Sizes, children before parents. Inclusive time is laid out as max(inclusive, self + await + Call children), since an open call's own
- * time lags behind; the await of a subtree follows Call edges; everything else is the sum over all descendants.
+ * Sizes, children before parents. Inclusive time is laid out as max(inclusive, self + await + Call children), since an
+ * open call's own time lags behind; the await of a subtree follows Call edges; everything else is the sum over all
+ * descendants.
  */
 static void compute_sizes(const work *w, unsigned edges, vv_u128 *size)
 {
@@ -305,8 +306,8 @@ static void put_row(vv_flame *f, uint32_t parent, uint32_t node, uint32_t sliver
 }
 
 /*
- * Rows in preorder, each parent's sliver after its children. Walks the preorder list; the open chain of parents is kept in stack, and their
- * rows in depth, which is not needed any more.
+ * Rows in preorder, each parent's sliver after its children. Walks the preorder list; the open chain of parents is
+ * kept in stack, and the row of each node in sorted, which is not needed any more.
  */
 static void write_rows(work *w, vv_flame *f)
 {

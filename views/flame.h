@@ -1,10 +1,10 @@
 /*
- * The calling contexts of one execution as a flat table for a flame graph, top down (http-api section 6). Parents come before their
- * children; what is too small, too deep or too much folds into one sliver a parent, which keeps the sums.
+ * The calling contexts of one execution as a flat table for a flame graph, top down (http-api section 6). Parents come
+ * before their children; what is too small, too deep or too much folds into one sliver a parent, which keeps the sums.
  *
- * A sliver's calls, open, errors, cancelled, self, await and unattributed time are sums over everything it replaces. Its inclusive time is
- * that of the folded Call children of its parent (at the top: of the folded top-level nodes), so a parent's time still
- * comes out as self + await + Call children and slivers + unattributed.
+ * A sliver's calls, open, errors, cancelled, self, await and unattributed time are sums over everything it replaces.
+ * Its inclusive time is that of the folded Call children of its parent (at the top: of the folded top-level nodes), so
+ * a parent's time still comes out as self + await + Call children and slivers + unattributed.
  */
 #pragma once
 

@@ -276,8 +276,9 @@ static bool row_matches(const vv_function_row *r, const vv_str *text)
         return true;
     if (!d)
         return false;
-    const vv_str fields[] = {d->fqn, d->display_name, d->definition_key.present ? d->definition_key.s : (vv_str){NULL, 0},
-                             d->source_file.present ? d->source_file.s : (vv_str){NULL, 0}};
+    const vv_str none = {NULL, 0};
+    const vv_str fields[] = {d->fqn, d->display_name, d->definition_key.present ? d->definition_key.s : none,
+                             d->source_file.present ? d->source_file.s : none};
     for (size_t i = 0; i < VV_ARRAY_LEN(fields); i++)
         if (fields[i].n && vv_text_contains(fields[i], *text))
             return true;
@@ -310,8 +311,8 @@ static vv_code read_options(vv_query *q, options *o, vv_error *err)
 }
 
 /*
- * A cursor names the last row by its group. In a look where numbers have moved, the page goes on after where that row stands
- * now; a row that is gone ends the list.
+ * A cursor names the last row by its group. In a look where numbers have moved, the page goes on after where that row
+ * stands now; a row that is gone ends the list.
  */
 static size_t start_of_page(const options *o, const vv_function_row *rows, size_t n)
 {

@@ -1,6 +1,6 @@
 /*
- * Functions of one execution (http-api section 6): a row each, grouped by definition key, else fqn, else program and number; inclusive
- * time counts recursion once. Sorted, searched, paged.
+ * Functions of one execution (http-api section 6): a row each, grouped by definition key, else fqn, else program and
+ * number; inclusive time counts recursion once. Sorted, searched, paged.
  */
 #pragma once
 

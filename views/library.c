@@ -61,7 +61,7 @@ struct vv_library {
     look_entry *former[LOOKS]; /* newest first, the present one included */
     unsigned former_count;
     entry *buckets[BUCKETS];
-    entry *growing[BUCKETS]; /* by root: an execution that had not ended, whose fold can go on. One a bucket, for the newest */
+    entry *growing[BUCKETS]; /* by root: the newest one a bucket that had not ended, whose fold can go on */
     entry *newest, *oldest;
     size_t entries, bytes;
 };
@@ -151,7 +151,8 @@ static bool place_is_gone(const place *p)
 }
 
 /*
- * A directory that is no store yet, but may get one: it is not called like a store's root, and no stream was ever begun in it.
+ * A directory that is no store yet, but may get one: it is not called like a store's root, and no stream was ever
+ * begun in it.
  */
 static bool is_waiting(const char *path)
 {
@@ -430,7 +431,10 @@ static void entry_unref(vv_library *l, entry *e)
     }
 }
 
-/* The fold of an earlier look at the same execution that nobody uses, to go on with; NULL where there is none. Under the lock. */
+/*
+ * The fold of an earlier look at the same execution that nobody uses, to go on with; NULL where there is none. Under
+ * the lock.
+ */
 static vv_fold *take_growing(vv_library *l, const vv_stream *stream, const vv_execution *execution)
 {
     entry **at = growing_of(l, &execution->root), *e = *at;

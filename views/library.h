@@ -18,8 +18,9 @@ typedef struct {
 } vv_look;
 
 /*
- * arg names a store as vv_store_path_of takes it (NULL: the resolver's); it need not exist yet, and is resolved anew until it does.
- * max_bytes bounds loaded profiles (the newest one may exceed it). poll_ns is the age up to which a look counts as present, 0 = look at each call.
+ * arg names a store as vv_store_path_of takes it (NULL: the resolver's); it need not exist yet, and is resolved anew
+ * until it does. max_bytes bounds loaded profiles (the newest one may exceed it). poll_ns is the age up to which a
+ * look counts as present, 0 = look at each call.
  */
 VV_MUST_CHECK vv_code vv_library_open(vv_library **ret, const char *arg, size_t max_bytes, uint64_t poll_ns,
                                       vv_error *err);
@@ -27,7 +28,10 @@ void vv_library_close(vv_library *l); /* after everything handed out has been re
 
 /* The present look. Errors: NOTFOUND while there is no store; others where it can't be read. */
 VV_MUST_CHECK vv_code vv_library_look(vv_library *l, const vv_look **ret, vv_error *err);
-/* The look of an as_of token, one of the last that this process took. NOTFOUND named "LookGone" where it is not at hand. */
+/*
+ * The look of an as_of token, one of the last that this process took. NOTFOUND named "LookGone" where it is not at
+ * hand.
+ */
 VV_MUST_CHECK vv_code vv_library_look_at(vv_library *l, vv_str as_of, const vv_look **ret, vv_error *err);
 /* One more holder of a look that the caller holds. */
 const vv_look *vv_look_hold(vv_library *l, const vv_look *look);

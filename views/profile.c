@@ -46,7 +46,9 @@ static uint32_t count_overflow(const vv_fold *f)
     return n;
 }
 
-/* A call that is still open explains itself why its children's time exceeds its own; only others count as incomplete. */
+/*
+ * A call that is still open explains itself why its children's time exceeds its own; only others count as incomplete.
+ */
 static uint8_t timing_flags(const vv_fold *f, const vv_counters *c, bool complete)
 {
     __int128 open = vv_counters_open(c);

@@ -54,7 +54,9 @@ typedef struct {
     void *holder;                 /* the library's */
 } vv_profile;
 
-/* Builds around a fold, which it takes over on every path. stream and execution are only read here. NOMEM is returned. */
+/*
+ * Builds around a fold, which it takes over on every path. stream and execution are only read here. NOMEM is returned.
+ */
 VV_MUST_CHECK vv_code vv_profile_new(vv_profile **ret, vv_fold *fold, const vv_store *store, const vv_stream *stream,
                                      const vv_execution *execution, vv_error *err);
 void vv_profile_free(vv_profile *p);

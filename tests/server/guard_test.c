@@ -62,7 +62,8 @@ START_TEST(a_request_is_checked)
     bool passes = vv_guard_check(&g, &rq, &p);
     if (!passes)
         vv_problem_respond(&rs, &p);
-    ck_assert_msg((int)rs.status == checks[_i].want, "%s: wanted %d, got %u", checks[_i].name, checks[_i].want, rs.status);
+    ck_assert_msg((int)rs.status == checks[_i].want, "%s: wanted %d, got %u", checks[_i].name, checks[_i].want,
+                  rs.status);
     vv_response_done(&rs);
 }
 END_TEST
@@ -176,7 +177,8 @@ static const struct {
     bool want;
 } etags[] = {
     {NULL, false}, {"", false}, {"*", true}, {"\"abc\"", true}, {"W/\"abc\"", true}, {"\"abc-gzip\"", true},
-    {"\"x\", \"abc\"", true}, {"\"abcd\"", false}, {"\"ab\"", false}, {"abc", false}, {"\"abc", false}, {"\"x\"", false},
+    {"\"x\", \"abc\"", true}, {"\"abcd\"", false}, {"\"ab\"", false}, {"abc", false}, {"\"abc", false},
+    {"\"x\"", false},
 };
 
 START_TEST(an_etag_is_compared)

@@ -366,8 +366,8 @@ class Check:
         wanted = {}
         for group, members in groups.items():
             inclusive = sum(n.inclusive for n in members if not self.below_itself(n, group))
-            wanted[group] = [sum(n.calls for n in members), sum(n.open for n in members), sum(n.errors for n in members),
-                             sum(n.self_ns for n in members), inclusive, sum(n.await_ns for n in members), len(members)]
+            own = [sum(getattr(n, part) for n in members) for part in ("calls", "open", "errors", "self_ns", "await_ns")]
+            wanted[group] = own[:4] + [inclusive, own[4], len(members)]
         seen, last, cursor = {}, None, {}
         while True:
             answer = self.server.get("/api/v1/functions", execution=self.execution.ident, limit=3, sort="inclusive_ns",
@@ -387,7 +387,8 @@ class Check:
         self.equal("functions", wanted, seen)
         self.equal("total_rows", len(wanted), answer["total_rows"])
         other = sum(int(part["calls"]) for part in answer["unattributed"].values())
-        self.equal("calls of functions", sum(n.calls for n in self.nodes.values()), sum(r[0] for r in seen.values()) + other)
+        self.equal("calls of functions", sum(n.calls for n in self.nodes.values()),
+                   sum(row[0] for row in seen.values()) + other)
 
     def group(self, node):
         program, number = node.function
