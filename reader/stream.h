@@ -20,8 +20,7 @@ enum { VV_MISSING_MAX = 1000000 };
 
 /*
  * Fills *ret. former is the same stream in an earlier look, or NULL. A stream that can't be opened is marked failed;
- * only NOMEM is
- * returned.
+ * only NOMEM is returned.
  */
 VV_MUST_CHECK vv_code vv_stream_open(vv_stream *ret, vv_source *source, const vv_euid *euid, const vv_stream *former,
                                      vv_error *err);
