@@ -7,17 +7,13 @@
  */
 #include "config.h"
 
-#include <dirent.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "runtime/varve.h"
+#include "bench/bench.h"
+#include "bench/recorder.h"
 
-enum { ROUNDS = 21, DEPTH = 26 };
+enum { ROUNDS_MAX = 1000, DEPTH = 26 };
 
 #define NOINLINE __attribute__((noinline, noclone))
 
@@ -86,103 +82,48 @@ static uint64_t pairs_of(unsigned n)
     return calls[1];
 }
 
-static double cpu_ns(clockid_t clock)
-{
-    struct timespec ts;
-    clock_gettime(clock, &ts);
-    return (double)ts.tv_sec * 1e9 + (double)ts.tv_nsec;
-}
-
-/* The CPU clock of the consumer thread, found by its name. */
-static clockid_t consumer_clock(void)
-{
-    clockid_t found = CLOCK_THREAD_CPUTIME_ID;
-    DIR *d = opendir("/proc/self/task");
-    for (struct dirent *e; d && (e = readdir(d));) {
-        char path[64], name[32] = "";
-        snprintf(path, sizeof path, "/proc/self/task/%.20s/comm", e->d_name);
-        FILE *f = fopen(path, "r");
-        if (f && fgets(name, sizeof name, f) && strcmp(name, "varve-consumer\n") == 0)
-            found = (clockid_t)(~(unsigned)atoi(e->d_name) << 3 | 6);
-        if (f)
-            fclose(f);
-    }
-    if (d)
-        closedir(d);
-    return found;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *v)
-{
-    qsort(v, ROUNDS, sizeof *v, by_value);
-    return v[ROUNDS / 2];
-}
-
 static double time_of(uint64_t (*program)(unsigned), uint64_t pairs)
 {
-    double from = cpu_ns(CLOCK_THREAD_CPUTIME_ID);
+    double from = bench_cpu_ns(CLOCK_THREAD_CPUTIME_ID);
     sink += program(DEPTH);
-    return (cpu_ns(CLOCK_THREAD_CPUTIME_ID) - from) / (double)pairs;
+    return (bench_cpu_ns(CLOCK_THREAD_CPUTIME_ID) - from) / (double)pairs;
 }
 
-static void print(const char *what, double *v)
+static void print(const char *what, double *v, int n)
 {
-    double m = median(v);
-    printf("  %-28s %6.2f ns a pair   (%.2f to %.2f)\n", what, m, v[ROUNDS / 10], v[ROUNDS - 1 - ROUNDS / 10]);
+    bench_spread m = bench_summary(v, n);
+    printf("  %-28s %6.2f ns a pair   (%.2f to %.2f)\n", what, m.median, m.low, m.high);
 }
 
 int main(void)
 {
-    char dir[] = "/var/tmp/varve-bench-XXXXXX", root[64];
-    if (!mkdtemp(dir))
+    bench_recorder r;
+    if (!bench_recorder_open(&r, 0, &thread))
         return 1;
-    snprintf(root, sizeof root, "%s/profiles-v1", dir);
-    unsetenv("BAML_PROFILE_DIR");
-    varve_session *s = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = root});
-    varve_engine *e = varve_engine_open(s, NULL);
-    varve_function_add(e, &(varve_function_info){.fqn = "fib"});
-    varve_function_add(e, &(varve_function_info){.fqn = "leaf"});
-    varve_root *r = varve_root_begin(e, NULL, &thread);
-    if (!r)
-        return 1;
-    static double t_bare[ROUNDS], t_reads[ROUNDS], t_recorded[ROUNDS], t_consumer[ROUNDS], ratio[ROUNDS];
+    varve_function_add(r.engine, &(varve_function_info){.fqn = "fib"});
+    varve_function_add(r.engine, &(varve_function_info){.fqn = "leaf"});
+    static double t_bare[ROUNDS_MAX], t_reads[ROUNDS_MAX], t_recorded[ROUNDS_MAX], t_consumer[ROUNDS_MAX], ratio[ROUNDS_MAX];
+    int rounds = bench_rounds();
     uint64_t pairs = pairs_of(DEPTH);
-    clockid_t consumer = consumer_clock();
     sink += bare(DEPTH) + reads(DEPTH) + recorded(DEPTH);
-    for (unsigned i = 0; i < ROUNDS; i++) {
-        if (!varve_flush(s, 60000))
+    for (int i = 0; i < rounds; i++) {
+        if (!varve_flush(r.session, 60000))
             return 1;
         t_bare[i] = time_of(bare, pairs);
         t_reads[i] = time_of(reads, pairs);
-        double from = cpu_ns(consumer);
+        double from = bench_cpu_ns(r.consumer);
         t_recorded[i] = time_of(recorded, pairs);
-        if (!varve_flush(s, 60000))
+        if (!varve_flush(r.session, 60000))
             return 1;
-        t_consumer[i] = (cpu_ns(consumer) - from) / (double)pairs;
+        t_consumer[i] = (bench_cpu_ns(r.consumer) - from) / (double)pairs;
         ratio[i] = (t_recorded[i] - t_bare[i]) / (t_reads[i] - t_bare[i]);
     }
-    varve_thread_end(thread, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
-    varve_status st;
-    varve_flush(s, 60000);
-    varve_session_status(s, &st);
-    printf("call pair, %u interleaved rounds of %llu pairs, medians (10 %% to 90 %%)\n", ROUNDS, (unsigned long long)pairs);
-    print("uninstrumented", t_bare);
-    print("two clock reads", t_reads);
-    print("recorded", t_recorded);
-    printf("host-visible pair: %.2fx two clock reads (limit 1.50)\n", median(ratio));
-    print("consumer (limit 20)", t_consumer);
+    printf("call pair, %d interleaved rounds of %llu pairs, medians (quartiles)\n", rounds, (unsigned long long)pairs);
+    print("uninstrumented", t_bare, rounds);
+    print("two clock reads", t_reads, rounds);
+    print("recorded", t_recorded, rounds);
+    printf("host-visible pair: %.2fx two clock reads (limit 1.50)\n", bench_summary(ratio, rounds).median);
+    print("consumer (limit 20)", t_consumer, rounds);
     printf("  bytes a pair in the ring          24 (limit 32)\n");
-    printf("  records lost                      %llu\n", (unsigned long long)st.records_lost);
-    varve_engine_close(e);
-    varve_session_close(s);
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf %s", dir);
-    return system(command) != 0 || st.records_lost != 0;
+    return bench_recorder_close(&r, thread) ? 0 : 1;
 }

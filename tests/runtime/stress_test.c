@@ -1,0 +1,217 @@
+/*
+ * Many at once: OS threads that pass logical threads on to each other, spawn, await, begin and end executions, name functions, while
+ * others flush and ask for the status. What they say they did is what is read back. Made for ThreadSanitizer.
+ */
+#include "config.h"
+
+#include "runtime/varve.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "tests/runtime/host.h"
+
+uint64_t size_of_files;
+
+enum { OS_THREADS = 4, TASKS = 24, HOPS = 120, DEPTH_MAX = 16 };
+
+/* A logical thread on its way. Whoever holds it runs it for one hop. */
+typedef struct task {
+    struct task *next;
+    varve_thread *thread;
+    struct run *run;
+    unsigned hops, depth;
+    bool started, awaiting;
+    test_rng rng;
+} task;
+
+/* An execution: its root returns early, its tasks go on. */
+typedef struct run {
+    varve_root *root;
+    _Atomic uint64_t begins, ends, awaits, threads;
+} run;
+
+typedef struct {
+    varve_session *session;
+    varve_engine *engine;
+    _Atomic uint32_t functions[4];
+    pthread_mutex_t lock;
+    pthread_cond_t more;
+    task *queue, **tail;
+    unsigned live;
+} crowd;
+
+static void put(crowd *c, task *t)
+{
+    t->next = NULL;
+    pthread_mutex_lock(&c->lock);
+    *c->tail = t;
+    c->tail = &t->next;
+    pthread_cond_signal(&c->more);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static task *take(crowd *c)
+{
+    pthread_mutex_lock(&c->lock);
+    while (!c->queue && c->live)
+        pthread_cond_wait(&c->more, &c->lock);
+    task *t = c->queue;
+    if (t) {
+        c->queue = t->next;
+        if (!c->queue)
+            c->tail = &c->queue;
+    }
+    pthread_mutex_unlock(&c->lock);
+    return t;
+}
+
+static void gone(crowd *c, int n)
+{
+    pthread_mutex_lock(&c->lock);
+    c->live -= (unsigned)n;
+    if (!c->live)
+        pthread_cond_broadcast(&c->more);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static uint32_t some_function(crowd *c, test_rng *g)
+{
+    _Atomic uint32_t *f = &c->functions[test_below(g, VV_ARRAY_LEN(c->functions))];
+    if (!atomic_load(f)) {
+        char name[32];
+        snprintf(name, sizeof name, "f%u", (unsigned)(f - c->functions));
+        atomic_store(f, function(c->engine, name));
+    }
+    return atomic_load(f);
+}
+
+static void spawn(crowd *c, task *t)
+{
+    varve_thread *child = varve_thread_spawn(t->thread, (unsigned)test_below(&t->rng, 3), 0, "child", 5);
+    ck_assert_ptr_nonnull(child);
+    task *n = calloc(1, sizeof *n);
+    *n = (task){.thread = child, .run = t->run, .hops = t->hops / 2, .rng = {test_random(&t->rng)}};
+    atomic_fetch_add(&t->run->threads, 1);
+    gone(c, -1);
+    put(c, n);
+}
+
+static void call(crowd *c, task *t)
+{
+    if (t->depth < DEPTH_MAX && test_below(&t->rng, 2)) {
+        varve_call_begin(t->thread, some_function(c, &t->rng), varve_site_add(c->engine, 1, (uint32_t)test_below(&t->rng, 3), 9, 1));
+        t->depth++;
+        atomic_fetch_add(&t->run->begins, 1);
+    } else if (t->depth) {
+        varve_call_end(t->thread, VARVE_CALL_OK);
+        t->depth--;
+        atomic_fetch_add(&t->run->ends, 1);
+    }
+}
+
+/* False: the task is over. */
+static bool hop(crowd *c, task *t)
+{
+    if (!t->started) {
+        varve_thread_start(t->thread, varve_ticks());
+        t->started = true;
+    } else {
+        varve_thread_bind(t->thread);
+    }
+    if (t->awaiting)
+        varve_await_end(t->thread, varve_ticks());
+    t->awaiting = false;
+    for (unsigned i = (unsigned)test_below(&t->rng, 200); i > 0; i--)
+        call(c, t);
+    if (t->depth && t->hops > 4 && test_below(&t->rng, 8) == 0)
+        spawn(c, t);
+    if (t->hops-- > 0) {
+        if (t->depth && test_below(&t->rng, 2)) {
+            t->awaiting = true;
+            varve_await_begin(t->thread, varve_ticks());
+            atomic_fetch_add(&t->run->awaits, 1);
+        }
+        return true;
+    }
+    atomic_fetch_add(&t->run->ends, t->depth);
+    varve_thread_end(t->thread, VARVE_THREAD_COMPLETED);
+    return false;
+}
+
+static void *run_tasks(void *arg)
+{
+    crowd *c = arg;
+    for (task *t; (t = take(c));) {
+        if (hop(c, t)) {
+            put(c, t);
+        } else {
+            free(t);
+            gone(c, 1);
+        }
+    }
+    return NULL;
+}
+
+START_TEST(crowded)
+{
+    test_store s = store_make();
+    test_rng g = test_seeded("crowded");
+    crowd c = {.session = session_at(&s, 3), .lock = PTHREAD_MUTEX_INITIALIZER, .more = PTHREAD_COND_INITIALIZER};
+    c.tail = &c.queue;
+    c.engine = varve_engine_open(c.session, NULL);
+    varve_file_add(c.engine, "file");
+    static run runs[TASKS];
+    c.live = TASKS;
+    for (unsigned i = 0; i < TASKS; i++) {
+        varve_thread *t;
+        runs[i].root = varve_root_begin(c.engine, NULL, &t);
+        atomic_store(&runs[i].threads, 1);
+        task *n = calloc(1, sizeof *n);
+        *n = (task){.thread = t, .run = &runs[i], .hops = HOPS, .started = true, .rng = {test_random(&g)}};
+        varve_root_end(runs[i].root, VARVE_SUCCEEDED);
+        put(&c, n);
+    }
+    pthread_t id[OS_THREADS];
+    for (unsigned i = 0; i < OS_THREADS; i++)
+        ck_assert_int_eq(pthread_create(&id[i], NULL, run_tasks, &c), 0);
+    for (unsigned i = 0; i < 20; i++) {
+        varve_status st;
+        varve_session_status(c.session, &st);
+        ck_assert_int_eq(st.state, VARVE_ACTIVE);
+        ck_assert(varve_flush(c.session, 60000));
+    }
+    for (unsigned i = 0; i < OS_THREADS; i++)
+        pthread_join(id[i], NULL);
+    varve_engine_close(c.engine);
+    varve_session_close(c.session);
+    look l = look_store(s.root);
+    ck_assert_uint_eq(l.store->streams[0].execution_count, TASKS);
+    for (unsigned i = 0; i < TASKS; i++) {
+        look_fold(&l, 0, i);
+        assert_whole(&l);
+        vv_counters sum = totals(&l);
+        /* Memory may be short for so many paths: what has no context of its own is in overflow. */
+        for (unsigned k = 0; k < VV_OVERFLOW_REASONS * VV_EDGES; k++)
+            vv_counters_add(&sum, &l.fold->overflow[k / VV_EDGES][k % VV_EDGES]);
+        ck_assert_uint_eq(sum.started, atomic_load(&runs[i].begins));
+        ck_assert_uint_eq(sum.ok, atomic_load(&runs[i].ends));
+        ck_assert_uint_eq(sum.await_count, atomic_load(&runs[i].awaits));
+        ck_assert_uint_eq(l.fold->thread_count, atomic_load(&runs[i].threads));
+        ck_assert(self_of_all(&l) > 0);
+    }
+    look_done(&l);
+    assert_ledger(s.root);
+    store_remove(&s);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("stress");
+    TCase *c = tcase_create("stress");
+    tcase_set_timeout(c, 60);
+    tcase_add_test(c, crowded);
+    suite_add_tcase(suite, c);
+    return test_main(suite);
+}
