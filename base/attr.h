@@ -7,6 +7,7 @@
 #define VV_MUST_CHECK __attribute__((warn_unused_result))
 #define VV_UNUSED __attribute__((unused))
 #define VV_HOT __attribute__((hot))
+#define VV_INLINE __attribute__((always_inline))
 #define VV_COLD __attribute__((cold, noinline))
 
 /* Runs FN on the variable's address when it leaves scope. FN accepts a zeroed object. */

@@ -47,19 +47,11 @@ void vv_cct_done(vv_cct *c)
     c->count = c->cap = c->mask = c->dirty_count = 0;
 }
 
-static inline uint32_t hash_of(uint32_t parent, uint32_t function, uint32_t site, unsigned edge)
-{
-    /* Independent products: the latency of one. */
-    uint64_t h = parent * 0x9e3779b97f4a7c15ULL ^ function * 0xc2b2ae3d27d4eb4fULL ^
-                 ((uint64_t)site << 2 | edge) * 0x165667b19e3779f9ULL;
-    return (uint32_t)(h >> 32) ^ (uint32_t)(h >> 17);
-}
-
 static void slots_fill(uint32_t *slots, uint32_t mask, const vv_node *nodes, uint32_t count)
 {
     for (uint32_t k = 0; k < count; k++) {
         const vv_node *n = &nodes[k];
-        uint32_t i = hash_of(n->parent, n->function, n->site, n->edge) & mask;
+        uint32_t i = vv_cct_hash(n->parent, n->function, n->site, n->edge) & mask;
         while (slots[i])
             i = (i + 1) & mask;
         slots[i] = k + 1;
@@ -101,7 +93,7 @@ uint32_t vv_cct_intern(vv_cct *c, uint32_t parent, uint32_t function, uint32_t s
 {
     if (!c->cap && !grow(c))
         return VV_NODE_NONE;
-    uint32_t i = hash_of(parent, function, site, edge) & c->mask;
+    uint32_t i = vv_cct_hash(parent, function, site, edge) & c->mask;
     for (; c->slots[i]; i = (i + 1) & c->mask) {
         uint32_t k = c->slots[i] - 1;
         const vv_node *n = &c->nodes[k];
@@ -114,7 +106,7 @@ uint32_t vv_cct_intern(vv_cct *c, uint32_t parent, uint32_t function, uint32_t s
     if (c->count == c->cap) {
         if (!grow(c))
             return VV_NODE_NONE;
-        i = hash_of(parent, function, site, edge) & c->mask;
+        i = vv_cct_hash(parent, function, site, edge) & c->mask;
         while (c->slots[i])
             i = (i + 1) & c->mask;
     }

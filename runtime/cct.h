@@ -77,12 +77,29 @@ static inline uint32_t vv_overflow_node(unsigned reason, unsigned edge)
 /* The child's node, made where it is new; VV_NODE_NONE where memory is denied. parent is a node, or VV_NODE_NONE at the top. */
 uint32_t vv_cct_intern(vv_cct *c, uint32_t parent, uint32_t function, uint32_t site, unsigned edge);
 
-/* The child of a Call edge below a node that was met last, or VV_NODE_NONE. */
+static inline uint32_t vv_cct_hash(uint32_t parent, uint32_t function, uint32_t site, unsigned edge)
+{
+    /* Independent products: the latency of one. */
+    uint64_t h = parent * 0x9e3779b97f4a7c15ULL ^ function * 0xc2b2ae3d27d4eb4fULL ^
+                 ((uint64_t)site << 2 | edge) * 0x165667b19e3779f9ULL;
+    return (uint32_t)(h >> 32) ^ (uint32_t)(h >> 17);
+}
+
+/* The child of a Call edge below a node, if it is where one looks first: the one met last, or in its place of the table. Else
+ * VV_NODE_NONE, which means nothing yet. */
 static inline uint32_t vv_cct_known_child(const vv_cct *c, uint32_t parent, uint32_t function, uint32_t site)
 {
     uint32_t i = c->nodes[parent].last_child;
     const vv_node *n = &c->nodes[i];
-    return VV_LIKELY(i && n->function == function && n->site == site) ? i : VV_NODE_NONE;
+    if (VV_LIKELY(i && n->function == function && n->site == site))
+        return i;
+    i = c->slots[vv_cct_hash(parent, function, site, VV_EDGE_CALL) & c->mask];
+    n = &c->nodes[i - 1];
+    if (VV_LIKELY(i && n->parent == parent && n->function == function && n->site == site && n->edge == VV_EDGE_CALL)) {
+        c->nodes[parent].last_child = i - 1;
+        return i - 1;
+    }
+    return VV_NODE_NONE;
 }
 
 static inline void vv_cct_touch(vv_cct *c, uint32_t i)

@@ -154,7 +154,7 @@ static VV_COLD void begin_excess(vv_lthread *t, unsigned edge)
     t->excess++;
 }
 
-static inline void on_begin(vv_decoder *d, vv_lthread *t, uint64_t ns, uint64_t what)
+static inline VV_INLINE void on_begin(vv_decoder *d, vv_lthread *t, uint64_t ns, uint64_t what)
 {
     uint32_t function = (uint32_t)what, site = (uint32_t)(what >> 32), node;
     if (VV_UNLIKELY(t->depth == t->cap) || VV_UNLIKELY(t->excess)) {
@@ -182,7 +182,7 @@ static inline void on_begin(vv_decoder *d, vv_lthread *t, uint64_t ns, uint64_t 
     t->frames[t->depth++] = (vv_frame){.start_ns = ns, .call = ++t->begins, .node = node};
 }
 
-static inline void on_end(vv_lthread *t, uint64_t ns, unsigned status, uint64_t await_ns, uint64_t await_count)
+static inline VV_INLINE void end_call(vv_lthread *t, uint64_t ns, unsigned status, uint64_t await_ns, uint64_t await_count)
 {
     if (VV_UNLIKELY(t->excess || !t->depth)) {
         t->excess -= t->excess != 0;
@@ -213,6 +213,12 @@ static inline void on_end(vv_lthread *t, uint64_t ns, unsigned status, uint64_t 
             vv_cct_direct(c, parent, spent);
         }
     }
+}
+
+/* Any end but the plain one. */
+static VV_COLD void on_end(vv_lthread *t, uint64_t ns, unsigned status, uint64_t await_ns, uint64_t await_count)
+{
+    end_call(t, ns, status, await_ns, await_count);
 }
 
 static void on_thread_end(vv_decoder *d, vv_ring *r, uint64_t ns, unsigned status)
@@ -426,7 +432,7 @@ vv_decoded vv_decoder_drain(vv_decoder *d, vv_ring *r, unsigned max_segments, bo
                 on_begin(d, t, to_ns(d, vv_word_payload(word)), w[1]);
                 w += VV_WORDS_BEGIN;
             } else if (VV_LIKELY(tag == VV_REC_END && t)) {
-                on_end(t, to_ns(d, vv_word_payload(word)), VV_CALL_OK, 0, 0);
+                end_call(t, to_ns(d, vv_word_payload(word)), VV_CALL_OK, 0, 0);
                 w += VV_WORDS_END;
             } else {
                 if (!on_record(d, r, w, force)) {

@@ -26,8 +26,8 @@ typedef struct {
     void *ctx;
     vv_exec *execs;          /* all, oldest last */
     vv_exec *admitted, **admitted_end; /* by next_admitted: RootStarted is to be written */
-    uint64_t admissions_lost; /* roots without memory */
-    uint64_t stray_records;  /* of threads that nobody knows */
+    _Atomic uint64_t admissions_lost; /* roots without memory */
+    _Atomic uint64_t stray_records;   /* of threads that nobody knows */
     uint64_t fact_count;     /* queued, all executions */
     uint64_t relieved_ticks; /* when memory was last denied and made room for */
     vv_clock_line line;      /* of the clock, for this drain */

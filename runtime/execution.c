@@ -43,7 +43,6 @@ vv_slot *vv_slot_reserve(vv_registry *r)
     if (!s)
         return NULL;
     atomic_store_explicit(&s->lost, 0, memory_order_relaxed);
-    atomic_store_explicit(&s->lost_awaits, 0, memory_order_relaxed);
     atomic_store_explicit(&s->closing_ticks, 0, memory_order_relaxed);
     atomic_store_explicit(&s->status, VV_STATUS_NONE, memory_order_relaxed);
     atomic_store_explicit(&s->threads, 2, memory_order_relaxed);

@@ -28,7 +28,6 @@ typedef struct vv_slot vv_slot;
 struct vv_slot {
     _Alignas(64) _Atomic uint64_t threads; /* leases */
     _Atomic uint64_t lost;                 /* records that were refused */
-    _Atomic uint64_t lost_awaits;          /* intervals without room in the accumulator */
     _Atomic uint64_t closing_ticks;
     _Atomic uint32_t generation;
     _Atomic uint8_t phase;

@@ -251,7 +251,7 @@ void varve_await_end(varve_thread *thread, uint64_t ticks)
     uint64_t from = vv_clock_ns(&s->clock, t->await_from), to = vv_clock_ns(&s->clock, ticks);
     await_entry *a = to < from ? NULL : await_entry_of(t);
     if (!a) {
-        atomic_fetch_add_explicit(&t->slot->lost_awaits, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&s->awaits_lost, 1, memory_order_relaxed);
         return;
     }
     a->ns = vv_sat64(a->ns, to - from);

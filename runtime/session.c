@@ -280,13 +280,17 @@ void varve_session_status(const varve_session *session, varve_status *ret_status
     };
     memcpy(ret_status->stream_id, s->decoder.euid.b, sizeof ret_status->stream_id);
     ret_status->roots_begun = atomic_load(&s->roots_begun);
-    ret_status->records_lost = atomic_load(&s->records_lost);
-    ret_status->roots_refused = atomic_load(&s->roots_refused);
+    ret_status->records_lost = atomic_load(&s->records_lost) + atomic_load(&s->decoder.stray_records);
+    ret_status->awaits_lost = atomic_load(&s->awaits_lost);
+    ret_status->roots_refused = atomic_load(&s->roots_refused) + atomic_load(&s->decoder.admissions_lost);
+    ret_status->tables_lost = atomic_load(&s->writer.tables_lost);
     ret_status->batches_lost = atomic_load(&s->writer.batches_lost);
     ret_status->root_ends_lost = atomic_load(&s->writer.root_ends_lost);
     ret_status->reason = gates[vv_wstore_gate(s->store)];
     if (!*ret_status->reason && (ret_status->batches_lost || ret_status->root_ends_lost))
         ret_status->reason = "some of the recording could not be written";
+    else if (!*ret_status->reason && (ret_status->records_lost || ret_status->roots_refused))
+        ret_status->reason = "some calls or executions found no memory and were not recorded";
 }
 
 bool varve_flush(varve_session *session, uint64_t timeout_ms)

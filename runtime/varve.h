@@ -21,6 +21,9 @@
  * slows the host: pressure loses data, counted by cause. Nothing on the call path allocates, locks or enters the kernel, but
  * for a new 256 KiB ring segment now and then. In a child of fork() everything is off. Times are in ticks of varve_ticks().
  *
+ * Memory. Each OS thread that records keeps up to three 256 KiB ring segments for each engine; all memory counts against memory_bytes. Where
+ * there is none a call is dropped with all below it, counted in the execution's health and in varve_status.
+ *
  * Threads. A varve_thread is a logical thread: it runs on one OS thread at a time and its functions are called there; after it
  * moved to another OS thread, call varve_thread_bind there first. Sessions, engines and roots may be used from any thread.
  */
@@ -74,6 +77,8 @@ typedef struct {
     uint8_t stream_id[16];
     uint64_t roots_begun, roots_refused, batches_lost, root_ends_lost;
     uint64_t records_lost; /* calls, ends and threads that found no memory */
+    uint64_t awaits_lost;  /* intervals that found no memory, or ran backwards */
+    uint64_t tables_lost;  /* function tables that could not be published (tried again with the next cycle) */
 } varve_status;
 
 /* Never NULL. Failure gives the off session with its reason in varve_session_status. */
@@ -81,8 +86,9 @@ VARVE_API varve_session *varve_session_open(const varve_options *options);
 VARVE_API void varve_session_status(const varve_session *session, varve_status *ret_status);
 /* Commits all that was recorded before the call, open calls included. False where timeout_ms ran out first or the store failed. */
 VARVE_API bool varve_flush(varve_session *session, uint64_t timeout_ms);
-/* Flushes (at most 5 s), stops the consumer and releases the stream. Executions still open read as Abandoned from then on.
- * All engines must be closed and no other thread may be inside the library. */
+/* Flushes (at most 5 s), stops the consumer and releases the stream. Executions still open read as Abandoned from then on, and
+ * handles of engines, roots and threads are void. No other thread may be inside the library. The library registers no atexit
+ * handler: the host calls this on its way out. */
 VARVE_API void varve_session_close(varve_session *session);
 
 /* Texts are copied. program_id NULL: a fresh random one, right for any host whose functions get their numbers while it runs. */
@@ -121,7 +127,8 @@ VARVE_API uint64_t varve_ticks(void);
 /* Begins an execution and its root thread. runtime_id: 16 bytes the host knows the run by, NULL = random. NULL where inactive
  * (*ret_thread is NULL too). Neither blocks nor touches the file system. */
 VARVE_API varve_root *varve_root_begin(varve_engine *engine, const uint8_t *runtime_id, varve_thread **ret_thread);
-/* Records the result; the first one wins. Descendants may go on; the execution ends when its last thread has ended. */
+/* Records the result; the first one wins, and a later call, even after the execution is over, does nothing. Descendants may go on; the
+ * execution ends when its result is known and its last thread has ended, in either order. */
 VARVE_API void varve_root_end(varve_root *root, varve_root_status status);
 
 /*
@@ -131,7 +138,8 @@ VARVE_API void varve_root_end(varve_root *root, varve_root_status status);
  */
 VARVE_API varve_thread *varve_thread_spawn(varve_thread *parent, unsigned up, uint32_t site, const char *name, size_t n);
 VARVE_API void varve_thread_start(varve_thread *thread, uint64_t ticks);
-/* Calls still open end first, with the status that fits. Frees the handle. One that never started leaves no trace. */
+/* An open await closes and calls still open end, at this tick: as Ok, Cancelled or Errored after the thread's own status. (For Exited, end
+ * them before.) Frees the handle. A thread that never started leaves no trace. */
 VARVE_API void varve_thread_end(varve_thread *thread, varve_thread_status status);
 VARVE_API void varve_thread_end_at(varve_thread *thread, varve_thread_status status, uint64_t ticks);
 /* The thread now runs on the calling OS thread. */

@@ -4,6 +4,7 @@
 #include "runtime/varve.h"
 
 #include <dirent.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "tests/runtime/host.h"
@@ -239,6 +240,79 @@ START_TEST(disk_limit)
 }
 END_TEST
 
+/* A real refusal by the system: no file may grow beyond 4 KiB. The signal that goes with it must not reach the host. */
+START_TEST(file_size_limit)
+{
+    test_store s = store_make();
+    varve_session *v = session_at(&s, 5);
+    varve_engine *e = varve_engine_open(v, NULL);
+    varve_thread *t;
+    varve_root *r = varve_root_begin(e, NULL, &t);
+    uint32_t f = function(e, "f");
+    struct rlimit small = {4096, RLIM_INFINITY}, old;
+    getrlimit(RLIMIT_FSIZE, &old);
+    small.rlim_max = old.rlim_max;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+    for (unsigned i = 0; i < 200; i++)
+        varve_call_begin(t, f, 0);
+    ck_assert(!varve_flush(v, 10000));
+    varve_thread_end(t, VARVE_THREAD_COMPLETED);
+    varve_root_end(r, VARVE_SUCCEEDED);
+    varve_session_close(v);
+    setrlimit(RLIMIT_FSIZE, &old);
+    look l = look_store(s.root);
+    look_fold(&l, 0, 0);
+    ck_assert_int_eq(l.execution->status, VV_EXEC_SUCCEEDED);
+    ck_assert_uint_gt(l.execution->health.v[VV_H_cct_segment_publish_failed], 0);
+    look_done(&l);
+    assert_ledger(s.root);
+    store_remove(&s);
+}
+END_TEST
+
+/* VARVE_STATUS=1 asks for one line on standard error; nothing else is ever printed. */
+static const struct {
+    const char *ask, *profile, *want;
+    bool line;
+} lines[] = {
+    {"1", NULL, "varve: recorded 1 executions to ", true},
+    {"1", "0", "varve: off: off by configuration", true},
+    {"0", NULL, "", false},
+    {NULL, NULL, "", false},
+};
+
+START_TEST(status_line)
+{
+    test_store s = store_make();
+    if (lines[_i].ask)
+        setenv("VARVE_STATUS", lines[_i].ask, 1);
+    if (lines[_i].profile)
+        setenv("BAML_PROFILE", lines[_i].profile, 1);
+    int out[2];
+    ck_assert_int_eq(pipe(out), 0);
+    int old = dup(STDERR_FILENO);
+    dup2(out[1], STDERR_FILENO);
+    uint64_t interval = 1000;
+    varve_session *v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root,
+                                                           .minimum_free_bytes = 1, .publish_interval_ms = &interval});
+    varve_engine *e = varve_engine_open(v, NULL);
+    varve_thread *t;
+    varve_root *r = varve_root_begin(e, NULL, &t);
+    varve_thread_end(t, VARVE_THREAD_COMPLETED);
+    varve_root_end(r, VARVE_SUCCEEDED);
+    varve_session_close(v);
+    dup2(old, STDERR_FILENO);
+    close(out[1]);
+    char text[1024] = "";
+    ssize_t n = read(out[0], text, sizeof text - 1);
+    ck_assert_int_ge(n, 0);
+    ck_assert_msg(strncmp(text, lines[_i].want, strlen(lines[_i].want)) == 0, "%s", text);
+    ck_assert_int_eq(n > 0, lines[_i].line);
+    ck_assert(!lines[_i].line || strchr(text, '\n') == text + n - 1);
+    store_remove(&s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("off");
@@ -251,6 +325,8 @@ int main(void)
     tcase_add_test(c, forked);
     tcase_add_test(c, forked_child_holds_no_lock);
     tcase_add_test(c, disk_limit);
+    tcase_add_test(c, file_size_limit);
+    tcase_add_loop_test(c, status_line, 0, (int)VV_ARRAY_LEN(lines));
     suite_add_tcase(suite, c);
     return test_main(suite);
 }
