@@ -90,8 +90,10 @@ static int serve(const vv_cli *c, const vv_server_options *so, const vv_http_opt
     sigaddset(&stop, SIGTERM);
     sigaddset(&stop, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &stop, NULL); /* before the first thread, which inherits it */
-    if (vv_server_new(&server, so, &err) != VV_OK)
-        return vv_cli_fail_error(&err, "server", NULL);
+    if (vv_server_new(&server, so, &err) != VV_OK) {
+        int status = vv_cli_fail_error(&err, so->store ? so->store : "store", NULL);
+        return status == VV_EXIT_USAGE ? VV_EXIT_STORE : status;
+    }
     if (vv_http_start(&http, server, ho, &err) != VV_OK) {
         vv_server_free(server);
         return fail_start(&err, ho->listen);

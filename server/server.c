@@ -116,6 +116,21 @@ static vv_code name_store(char **ret, const char *arg, vv_error *err)
     return *ret ? VV_OK : vv_fail(err, VV_ERR_NOMEM, "no memory for a name");
 }
 
+/* A store that is not there yet is waited for; one that can't be read is said so at once. */
+static vv_code check_store(vv_server *s, vv_error *err)
+{
+    const vv_look *look;
+    vv_error why = {0};
+    vv_code rc = vv_library_look(s->library, &look, &why);
+    if (rc == VV_OK)
+        vv_look_release(s->library, look);
+    if (rc == VV_OK || rc == VV_ERR_NOTFOUND)
+        return VV_OK;
+    if (err)
+        *err = why;
+    return rc;
+}
+
 vv_code vv_server_new(vv_server **ret, const vv_server_options *o, vv_error *err)
 {
     vv_server *s = calloc(1, sizeof *s);
@@ -130,6 +145,8 @@ vv_code vv_server_new(vv_server **ret, const vv_server_options *o, vv_error *err
         rc = vv_fail(err, VV_ERR_NOMEM, "no memory for a server");
     if (rc == VV_OK)
         rc = vv_library_open(&s->library, o->store, o->memory_bytes, POLL_NS, err);
+    if (rc == VV_OK)
+        rc = check_store(s, err);
     if (rc != VV_OK) {
         vv_server_free(s);
         return rc;

@@ -15,6 +15,7 @@ typedef struct {
 
 typedef struct vv_server vv_server;
 
+/* A store that is not there yet is fine; errors are those of opening one that can't be read. */
 VV_MUST_CHECK vv_code vv_server_new(vv_server **ret, const vv_server_options *o, vv_error *err);
 void vv_server_free(vv_server *s); /* after all responses are done */
 

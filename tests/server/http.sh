@@ -331,6 +331,10 @@ is "an open address needs a token" "2 1" "$? $(wc -l <"$dir/err2")"
 "$varve" serve "$dir" --listen nowhere >"$dir/out2" 2>"$dir/err2"
 is "no address" "2 1" "$? $(wc -l <"$dir/err2")"
 
+echo 'no store' >"$dir/file"
+"$varve" serve "$dir/file" --listen 127.0.0.1:0 >"$dir/out2" 2>"$dir/err2"
+is "a file that is no store" "5 1" "$? $(wc -l <"$dir/err2")"
+
 # A token
 echo 0123456789abcdefgh >"$dir/token"
 start "$dir" --listen 127.0.0.1:0 --token-file "$dir/token" --allow-host varve.test

@@ -1,0 +1,63 @@
+#!/bin/bash
+# The verbs ls, show and top in a terminal's terms: tables, messages, exit statuses. Speaks TAP.
+set -u
+: "${top_srcdir:?}" "${top_builddir:?}"
+varve=$top_builddir/varve
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+unset BAML_PROFILE_DIR NO_COLOR
+export TZ=UTC
+n=0
+failed=0
+is()
+{
+    n=$((n + 1))
+    if [ "$2" = "$3" ]; then echo "ok $n - $1"; else
+        echo "not ok $n - $1"; echo "# wanted: $2"; echo "# got: $3"; failed=1
+    fi
+}
+tar -xf "$top_srcdir/tests/fixtures/demo-store.tar" -C "$dir"
+cd "$dir" || exit 1
+
+is "ls: ids, newest first" "0c0d0e0f.1.9 0c0d0e0f.1.5 0c0d0e0f.1.1 eeeeeeee.1.1" "$("$varve" ls | awk 'NR > 1 {print $1}' | xargs)"
+is "ls: a row" "0c0d0e0f.1.5 failed complete 2023-11-14 22:13:20 2.000 µs 1 1 app.Main" "$("$varve" ls | grep 1.5 | xargs)"
+is "ls: unknown is not zero" "eeeeeeee.1.1 cancelled partial ? - 0 0 ?" "$("$varve" ls | grep ^eeee | xargs)"
+is "ls -n" "2 more; --limit shows them" "$("$varve" ls -n 2 | tail -1)"
+is "ls of an archive" 5 "$("$varve" ls "$top_srcdir/tests/fixtures/demo-store.tar" | wc -l)"
+is "no colour in a pipe" "" "$("$varve" ls | grep "$(printf '\033')")"
+if command -v script >/dev/null; then
+    is "colour on a terminal" yes "$(script -qec "'$varve' ls" /dev/null | grep -q "$(printf '\033')\[3" && echo yes)"
+    is "but not with NO_COLOR" "" "$(NO_COLOR=1 script -qec "'$varve' ls" /dev/null | grep "$(printf '\033')")"
+fi
+
+is "top: the default is the latest" "1 of 1 functions; all together 1 calls, self 0 ns; evidence partial" "$("$varve" top | tail -1)"
+is "top: by self time" "app.Helper app.Main baml.sys.print" "$("$varve" top 0c0d0e0f.1.1 | awk '/app|baml/ {print $(NF - ($NF == "a.baml"))}' | xargs)"
+is "top: sorted by name" "app.Helper" "$("$varve" top 0c0d0e0f.1.1 --sort name -n 1 | awk 'NR == 2 {print $(NF - 1)}')"
+is "top: incomplete times give no share" "-" "$("$varve" top 0c0d0e0f.1.1 -n 1 | awk 'NR == 2 {print $3}')"
+is "show: the verdict" partial "$("$varve" show 0c0d0e0f.1.1 | awk '/^evidence/ {print $2}')"
+is "show: an equation" "error_links 1 = 1 holds" "$("$varve" show 0c0d0e0f.1.5 | grep '  error_links ' | xargs)"
+
+# fails NAME STATUS TEXT COMMAND...: the status, and one line on standard error that holds the text.
+fails()
+{
+    local name=$1 status=$2 text=$3
+    shift 3
+    "$varve" "$@" >"$dir/out" 2>"$dir/err"
+    is "$name" "$status 1 yes" "$? $(wc -l <"$dir/err") $(grep -q -- "$text" "$dir/err" && echo yes || cat "$dir/err")"
+}
+fails "an unknown execution" 5 "varve ls" show 0c0d0e0f.9.9
+fails "no id" 2 "latest" top nonsense
+fails "a column that is none" 2 "self_ns" top --sort best
+fails "a number that is none" 2 "limit" ls -n 0
+fails "too many arguments" 2 "unexpected" show latest latest
+fails "no store" 5 "record a program first" ls "$dir/nowhere"
+fails "no store in a directory" 5 "record a program first" ls /
+fails "a file" 5 "." ls "$dir/err"
+mkdir -p "$dir/empty/.baml/profiles-v1"
+is "an empty store" "no executions yet; record one with \`varve-lua SCRIPT\`, or any program that uses libvarve" "$("$varve" ls "$dir/empty")"
+fails "an empty store has no latest" 5 "varve ls" top --store "$dir/empty"
+"$varve" ls --json >/dev/full 2>"$dir/err"
+is "a full disk" 5 $?
+
+echo "1..$n"
+exit $failed
