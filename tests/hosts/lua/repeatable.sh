@@ -32,7 +32,7 @@ result() {
 record() { # NAME PADDING OPTION…
     name=$1 padding=$2
     shift 2
-    PADDING=$padding VARVE_FAKE_TREE=$tmp/$name.tree "$top_builddir/varve-lua-tree" "$@" "$tmp/order.lua" one >"$tmp/$name.out" 2>&1
+    PADDING=$padding VARVE_FAKE_TREE=$tmp/$name.tree "$top_builddir/varve-lua-tree" "$@" "$tmp/order.lua" one >"$tmp/$name.out" 2>"$tmp/$name.err"
 }
 if ! setarch -R true 2>/dev/null; then
     echo "ok 1 # SKIP the system does not allow fixed addresses"
