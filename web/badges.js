@@ -34,3 +34,10 @@ export function showVerdict(badge, verdict, lines = []) {
 export function emptyState(title, ...body) {
     return h('div.empty', {}, h('h2', { text: title }), ...body);
 }
+
+/** In place of the calls of a run that has none. */
+export function noCalls(running) {
+    return running
+        ? emptyState('No calls yet', h('p', { text: 'They appear here as soon as the program commits some.' }))
+        : emptyState('No calls', h('p', { text: 'The recording of this run holds none.' }));
+}

@@ -1,7 +1,7 @@
 // The flame graph: one run's calling paths as boxes, callers above callees.
 
 import { Resource } from './api.js';
-import { emptyState } from './badges.js';
+import { emptyState, noCalls } from './badges.js';
 import { h, setAttr, setChildren, setText } from './dom.js';
 import { flameParams, pixelsAcross } from './early.js';
 import { nameOf, Painter, ROW } from './flame-draw.js';
@@ -203,6 +203,7 @@ class FlameView {
         const first = !this.base;
         const fine = !first && this.shown !== this.base;
         this.generation = answer.snapshot.generation;
+        this.running = answer.evidence.running > 0;
         this.base = this.model(decode(answer), metric);
         this.base.folded = answer.truncated || Number(answer.folded && answer.folded.nodes) > 0;
         this.requestWidth = this.width;
@@ -437,14 +438,13 @@ class FlameView {
     }
 
     emptyFor(model) {
-        if (!this.nothing || this.nothing.metric !== model.metric) {
-            const el = model.flame.count
-                ? emptyState(model.metric.none, h('p', { text: 'The other metrics may have more to show.' }))
-                : emptyState(
-                      'No calls yet',
-                      h('p', { text: 'Calls appear here as soon as the program commits some.' })
-                  );
-            this.nothing = { metric: model.metric, el };
+        const { metric, flame } = model;
+        const key = `${metric.name} ${flame.count > 0} ${this.running}`;
+        if (!this.nothing || this.nothing.key !== key) {
+            const el = flame.count
+                ? emptyState(metric.none, h('p', { text: 'The other metrics may have more to show.' }))
+                : noCalls(this.running);
+            this.nothing = { key, el };
         }
         return this.nothing.el;
     }

@@ -164,13 +164,13 @@ class ListView {
         this.resources = [];
         this.answers = [];
         this.poller = poll(
-            (signal) => this.load(signal),
+            (signal) => this.loadOrWait(signal),
             () => (this.live ? LIVE_MS : IDLE_MS),
             (error) => this.report(error)
         );
     }
 
-    // An empty list may be that of a server which waits for a store.
+    // A server may wait for its store to appear: then there is no list to ask for.
     async lookForStore(signal) {
         this.meta = this.meta || new Resource('/api/v1/meta');
         const { changed, data } = await this.meta.fetch(signal);
@@ -180,6 +180,19 @@ class ListView {
     loadMore() {
         this.pages++;
         this.poller.now();
+    }
+
+    async loadOrWait(signal) {
+        if (!this.present) await this.lookForStore(signal);
+        try {
+            if (this.present) await this.load(signal);
+            else this.showNoStore();
+        } catch (error) {
+            if (error.status !== 404) throw error;
+            this.present = false;
+            this.meta = null;
+            this.showNoStore();
+        }
     }
 
     // The first page's ETag covers the whole store: where it stands, the others stand too.
@@ -203,13 +216,12 @@ class ListView {
         this.items = this.answers.flatMap((answer) => answer.items).map(readExecution);
         this.next = cursor;
         this.live = this.items.some((item) => item.status === 'running');
-        if (!this.items.length) await this.lookForStore(signal);
         this.render();
     }
 
     report(error) {
         if (!error) {
-            const running = this.items.filter((item) => item.status === 'running').length;
+            const running = (this.items || []).filter((item) => item.status === 'running').length;
             this.params.pulse(running ? 'live' : 'idle', running ? `${running} running` : '');
             return;
         }
@@ -252,7 +264,16 @@ class ListView {
 
     showEmpty() {
         const filtered = this.params.query.q || this.params.query.status;
-        this.showKind(filtered ? 'filtered' : this.present === false ? 'store' : 'runs');
+        this.showKind(filtered ? 'filtered' : 'runs');
+    }
+
+    showNoStore() {
+        this.items = null;
+        this.live = false;
+        this.resources = [];
+        setText(this.count, '');
+        this.more.hidden = true;
+        this.showKind('store');
     }
 
     showKind(kind) {

@@ -1,7 +1,7 @@
 // One run's functions as a table: sorted by any column, filtered, and drawn only where it is in view.
 
 import { Resource } from './api.js';
-import { emptyState } from './badges.js';
+import { emptyState, noCalls } from './badges.js';
 import { h, setAttr, setChildren, setText } from './dom.js';
 import {
     compareCounts,
@@ -206,10 +206,7 @@ class TableView {
         setChildren(this.message, [
             this.rows.length
                 ? emptyState('No function matches', h('p', { text: 'The filter looks at names and files.' }))
-                : emptyState(
-                      'No calls yet',
-                      h('p', { text: 'Functions appear here as soon as the program commits some calls.' })
-                  ),
+                : noCalls(this.answers[0].evidence.running > 0),
         ]);
     }
 

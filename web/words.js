@@ -39,6 +39,19 @@ const ISSUES = new Map([
     ['stream_error', 'part of the store cannot be read'],
 ]);
 
+const LOSSES = new Map([
+    ['corrupt_records', 'records that the recorder could not read'],
+    ['active_thread_capacity_exceeded', 'threads not followed, as too many ran at once'],
+    ['active_call_capacity_exceeded', 'calls not followed, as too many were open at once'],
+    ['join_capacity_exceeded', 'facts dropped, as too many waited for what they belong to'],
+    ['unmatched_call_facts', 'facts without the call that they belong to'],
+    ['unmatched_thread_facts', 'facts without the thread that they belong to'],
+    ['clock_invalid', 'times that ran backwards'],
+    ['cct_file_publish_failed', 'segments of counts that could not be written'],
+    ['evidence_queue_full', 'records of single calls dropped, as their queue was full'],
+    ['evidence_file_publish_failed', 'segments of single calls that could not be written'],
+]);
+
 /** "evidence_queue_full" as "evidence queue full". */
 export function plain(word) {
     return String(word).replace(/_/g, ' ');
@@ -88,7 +101,7 @@ export function evidenceLines(evidence) {
     if (!evidence) return [];
     const lines = issueLines(evidence);
     for (const [name, count] of Object.entries(evidence.losses || {}))
-        lines.push(`${plain(name)}: ${formatCount(count)}`);
+        lines.push(`${LOSSES.get(name) || plain(name)}: ${formatCount(count)}`);
     if (Number(evidence.overflow_calls) > 0) {
         lines.push(
             `${plural(evidence.overflow_calls, 'call')} counted without a path, as memory for paths ran out`

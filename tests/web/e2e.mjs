@@ -162,6 +162,7 @@ await test('no store, and a store without runs, have words of their own', async 
     await waitText('.empty code', 'varve-lua script.lua');
     mock.state.scene = 'no-store';
     mock.state.touch();
+    await go(mock.url);
     await waitText('.empty h2', 'No store here yet');
     mock.state.scene = 'full';
     mock.state.touch();
@@ -398,7 +399,7 @@ await test('missing evidence is said in words', async () => {
     await waitText('.banner', '2 more issues');
     await goFlame('overflowing');
     await waitText('.banner', '12,345 calls counted without a path');
-    await waitText('.banner', 'evidence queue full: 3');
+    await waitText('.banner', 'records of single calls dropped, as their queue was full: 3');
     await goFlame('luacheck');
     await waitText('h1.title', 'luacheck');
     assert.equal(await page.locator('.banner').isHidden(), true);
@@ -406,9 +407,9 @@ await test('missing evidence is said in words', async () => {
 
 await test('an empty run says so', async () => {
     await go(flameUrl('empty'));
-    await waitText('.flame-message h2', 'No calls yet');
+    await waitText('.flame-message h2', 'No calls');
     await page.locator('[data-tab=functions]').click();
-    await waitText('.flame-message h2', 'No calls yet');
+    await waitText('.flame-message h2', 'No calls');
 });
 
 // The table

@@ -627,7 +627,7 @@ function answer(state, url) {
     const parts = url.pathname.split('/').slice(3).map(decodeURIComponent);
     const find = (id) => state.runs.find((run) => run.row.execution_id === id || run.row.short_id === id);
     if (parts[0] === 'meta') return { store: { name: 'mock/.baml', present: state.scene !== 'no-store' } };
-    if (parts[0] === 'executions' && !parts[1]) return state.list(query);
+    if (parts[0] === 'executions' && !parts[1]) return state.scene === 'no-store' ? null : state.list(query);
     if (parts[0] === 'executions') {
         const run = find(parts[1]);
         return run && { snapshot: state.snapshot(), evidence: run.evidence, execution: run.row, totals: {} };

@@ -442,7 +442,7 @@ await test('evidence in words', () => {
         'a segment of the recording is missing (7, 9)',
         'brand new',
         '2 more issues',
-        'evidence queue full: 3',
+        'records of single calls dropped, as their queue was full: 3',
         '9,007,199,254,740,993 calls counted without a path, as memory for paths ran out',
         'times are incomplete on 1 path',
         'the process died before the run was closed; what it had committed is here',
