@@ -11,7 +11,7 @@ typedef struct {
     vv_u128 *size, *need; /* a node's own size, and the largest one in its subtree */
     uint8_t *keep;
     uint32_t *depth;
-    uint32_t *sorted;     /* as the profile's child list, each parent's children largest first */
+    uint32_t *sorted;     /* as the profile's child list: each parent's children that stay, largest first */
     uint32_t *tops;       /* the top-level nodes of this answer, largest first */
     uint32_t top_count;
     uint32_t *stack, *preorder;
@@ -134,18 +134,6 @@ static int compare_nodes(const void *a, const void *b, void *cls)
     return x < y ? -1 : x > y;
 }
 
-static void sort_nodes(work *w)
-{
-    const vv_profile *p = w->p;
-    memcpy(w->sorted, p->child, p->node_count * sizeof *w->sorted);
-    for (uint32_t i = 0; i < p->node_count; i++) {
-        uint32_t from = p->child_first[i], n = p->child_first[i + 1] - from;
-        if (n > 1)
-            qsort_r(w->sorted + from, n, sizeof *w->sorted, compare_nodes, w);
-    }
-    qsort_r(w->tops, w->top_count, sizeof *w->tops, compare_nodes, w);
-}
-
 static void compute_need(work *w)
 {
     const vv_profile *p = w->p;
@@ -169,6 +157,21 @@ static vv_u128 half_pixel(vv_u128 whole, uint64_t width)
     return (whole - 1) / pixels + 1;
 }
 
+/* The children of a node that stay, largest first, into its part of sorted; returns their number. */
+static uint32_t sort_children(work *w, uint32_t i, vv_u128 least)
+{
+    const vv_profile *p = w->p;
+    uint32_t *list = w->sorted + p->child_first[i], n = 0;
+    if (w->depth[i] + 1 >= w->o->depth)
+        return 0;
+    for (uint32_t c = p->child_first[i]; c < p->child_first[i + 1]; c++)
+        if (follows(w->o->edges, &p->nodes[p->child[c]]) && w->need[p->child[c]] >= least)
+            list[n++] = p->child[c];
+    if (n > 1)
+        qsort_r(list, n, sizeof *list, compare_nodes, w);
+    return n;
+}
+
 /* Walks what stays, parents first and largest first; fills preorder and marks keep. */
 static void select_nodes(work *w, vv_u128 least)
 {
@@ -176,20 +179,18 @@ static void select_nodes(work *w, vv_u128 least)
     uint32_t top = 0;
     memset(w->keep, 0, p->node_count);
     w->preorder_count = 0;
+    qsort_r(w->tops, w->top_count, sizeof *w->tops, compare_nodes, w);
     for (uint32_t k = w->top_count; k-- > 0;) {
         w->depth[w->tops[k]] = 0;
-        w->stack[top++] = w->tops[k];
+        if (w->need[w->tops[k]] >= least)
+            w->stack[top++] = w->tops[k];
     }
     while (top) {
         uint32_t i = w->stack[--top];
-        if (w->need[i] < least || w->depth[i] >= w->o->depth)
-            continue;
         w->keep[i] = 1;
         w->preorder[w->preorder_count++] = i;
-        for (uint32_t c = p->child_first[i + 1]; c-- > p->child_first[i];) {
-            uint32_t child = w->sorted[c];
-            if (!follows(w->o->edges, &p->nodes[child]))
-                continue;
+        for (uint32_t k = sort_children(w, i, least); k-- > 0;) {
+            uint32_t child = w->sorted[p->child_first[i] + k];
             w->depth[child] = w->depth[i] + 1;
             w->stack[top++] = child;
         }
@@ -389,7 +390,6 @@ vv_code vv_flame_build(vv_flame *ret, const vv_profile *p, const vv_flame_option
     if (rc == VV_OK)
         rc = choose_tops(&w, &f, err);
     if (rc == VV_OK) {
-        sort_nodes(&w);
         compute_need(&w);
         select_nodes(&w, half_pixel(f.of_root, o->width));
         rc = limit_nodes(&w, &f, err);
