@@ -1,6 +1,7 @@
 #include "config.h"
 #include "hosts/lua/cnames.h"
 
+#include <dlfcn.h>
 #include <lauxlib.h>
 #include <lualib.h>
 #include <stdio.h>
@@ -178,11 +179,21 @@ void vl_cnames_open(lua_State *L)
     read_tables(L);
 }
 
+/* The linker's name of exported functions: luaopen_MODULE. */
+static const char *symbol_of(lua_CFunction f)
+{
+    Dl_info info;
+    void *address = NULL;
+    memcpy(&address, &f, sizeof f);
+    return dladdr(address, &info) && info.dli_saddr == address ? info.dli_sname : NULL;
+}
+
 const char *vl_cnames_get(lua_State *L, lua_CFunction f)
 {
     const char *name = vl_ptrmap_get(&names, (const void *)(uintptr_t)f);
     if (name)
         return name;
     read_tables(L);
-    return vl_ptrmap_get(&names, (const void *)(uintptr_t)f);
+    name = vl_ptrmap_get(&names, (const void *)(uintptr_t)f);
+    return name ? name : symbol_of(f);
 }
