@@ -12,7 +12,7 @@
 enum {
     PEEK_FROM = 1 << 20,        /* larger files must agree with their header before they are read */
     HASH_APART_FROM = 64 << 20, /* larger files are hashed in pieces before they are held in memory */
-    HASH_STEP = 1 << 20,
+    HASH_STEP = 256 << 10,
 };
 
 void vv_stream_dir(char out[VV_STREAM_PATH], const vv_euid *euid)
@@ -80,6 +80,25 @@ size_t vv_seg_list_from(const vv_seg_list *l, uint64_t sequence)
     return lo;
 }
 
+void vv_group_buffer_done(vv_group_buffer *b)
+{
+    free(b->p);
+    *b = (vv_group_buffer){NULL, 0};
+}
+
+static bool buffer_room(vv_group_buffer *b, size_t n)
+{
+    if (n <= b->cap)
+        return true;
+    size_t cap = b->cap * 2 > n ? b->cap * 2 : n;
+    uint8_t *p = realloc(b->p, cap);
+    if (!p)
+        return false;
+    b->p = p;
+    b->cap = cap;
+    return true;
+}
+
 /* The stated length must be the file's: a sparse giant is refused by its first bytes. */
 static vv_code peek(const vv_open_file *f, vv_plane plane, vv_error *err)
 {
@@ -93,10 +112,14 @@ static vv_code peek(const vv_open_file *f, vv_plane plane, vv_error *err)
     return VV_OK;
 }
 
-static vv_code hash_apart(const vv_open_file *f, vv_error *err)
+/*
+ * Verifies the checksum in steps that stay in the processor's cache, keeping what was read in whole (the file's size), or in a buffer
+ * of one step where whole is NULL.
+ */
+static vv_code read_hashed(const vv_open_file *f, uint8_t *whole, vv_error *err)
 {
-    uint8_t *step = malloc(HASH_STEP);
-    if (!step)
+    uint8_t *step = whole ? NULL : malloc(HASH_STEP);
+    if (!whole && !step)
         return vv_fail(err, VV_ERR_NOMEM, "no memory to verify a segment");
     vv_sha256_ctx ctx;
     vv_sha256_init(&ctx);
@@ -104,23 +127,24 @@ static vv_code hash_apart(const vv_open_file *f, vv_error *err)
     vv_code rc = VV_OK;
     for (uint64_t at = 0; at < end && rc == VV_OK;) {
         size_t n = end - at < HASH_STEP ? (size_t)(end - at) : HASH_STEP;
-        rc = vv_open_file_read(f, at, step, n, err);
+        uint8_t *to = whole ? whole + at : step;
+        rc = vv_open_file_read(f, at, to, n, err);
         if (rc == VV_OK)
-            vv_sha256_update(&ctx, step, n);
+            vv_sha256_update(&ctx, to, n);
         at += n;
     }
     free(step);
-    uint8_t sum[VV_SHA256_BYTES], seal[VV_SEAL_BYTES];
+    uint8_t sum[VV_SHA256_BYTES], apart[VV_SEAL_BYTES], *seal = whole ? whole + end : apart;
     vv_sha256_final(&ctx, sum);
     if (rc == VV_OK)
-        rc = vv_open_file_read(f, end, seal, sizeof seal, err);
+        rc = vv_open_file_read(f, end, seal, VV_SEAL_BYTES, err);
     if (rc == VV_OK && memcmp(sum, seal, sizeof sum) != 0)
         rc = vv_fail_decode(err, "InvalidChecksum", end, "the segment's checksum");
     return rc;
 }
 
-/* Reads a segment's file whole; *ret_trusted where its checksum is verified already. */
-static vv_code read_segment(vv_source *source, const char *path, vv_plane plane, vv_blob *ret, vv_file_ident *ret_ident,
+/* Reads a segment's file whole into buf; *ret_trusted where its checksum is verified already. */
+static vv_code read_segment(vv_source *source, const char *path, vv_plane plane, vv_group_buffer *buf, vv_file_ident *ret_ident,
                             bool *ret_trusted, vv_error *err)
 {
     VV_CLEANUP(vv_open_file_close) vv_open_file f = {.fd = -1};
@@ -129,42 +153,45 @@ static vv_code read_segment(vv_source *source, const char *path, vv_plane plane,
         return rc;
     *ret_ident = f.ident;
     uint64_t size = f.ident.size;
-    *ret_trusted = size > HASH_APART_FROM;
     if (size > VV_SEGMENT_FILE_MAX)
         return vv_fail_decode(err, "FileTooLarge", 0, "a segment of %llu bytes", (unsigned long long)size);
+    *ret_trusted = size > VV_SEAL_BYTES;
     if (size > PEEK_FROM)
         rc = peek(&f, plane, err);
-    if (rc == VV_OK && *ret_trusted)
-        rc = hash_apart(&f, err);
+    if (rc == VV_OK && size > HASH_APART_FROM)
+        rc = read_hashed(&f, NULL, err);
     if (rc != VV_OK)
         return rc;
-    vv_blob b = {malloc((size_t)size + 1), (size_t)size};
-    if (!b.p)
-        return vv_fail(err, VV_ERR_NOMEM, "no memory for the %zu bytes of %s", b.n, path);
-    rc = vv_open_file_read(&f, 0, b.p, b.n, err);
-    if (rc != VV_OK) {
-        vv_blob_done(&b);
-        return rc;
-    }
-    *ret = b;
-    return VV_OK;
+    if (!buffer_room(buf, (size_t)size + 1))
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for the %llu bytes of %s", (unsigned long long)size, path);
+    if (size > HASH_APART_FROM || !*ret_trusted)
+        return vv_open_file_read(&f, 0, buf->p, (size_t)size, err);
+    return read_hashed(&f, buf->p, err);
 }
 
-static vv_code walk_meta(const vv_euid *euid, vv_seg *seg, const vv_blob *b, bool trusted, vv_error *err)
+static vv_code walk_meta(const vv_euid *euid, vv_seg *seg, const uint8_t *p, bool trusted, vv_error *err)
 {
     vv_meta_segment m;
-    vv_code rc = vv_meta_open(&m, b->p, b->n, euid, seg->sequence, trusted, err);
+    size_t n = (size_t)seg->ident.size;
+    vv_code rc = vv_meta_open(&m, p, n, euid, seg->sequence, trusted, err);
     bool more = rc == VV_OK;
     vv_meta_record record;
     while (more && rc == VV_OK)
         rc = vv_meta_next(&m, &record, &more, err);
-    return rc;
+    if (rc != VV_OK)
+        return rc;
+    /* Kept: executions hold views into it. */
+    seg->meta = (vv_blob){malloc(n), n};
+    if (!seg->meta.p)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for a meta segment");
+    memcpy(seg->meta.p, p, n);
+    return VV_OK;
 }
 
-static vv_code walk_data(const vv_euid *euid, vv_seg *seg, const vv_blob *b, bool trusted, vv_error *err)
+static vv_code walk_data(const vv_euid *euid, vv_seg *seg, const uint8_t *p, bool trusted, vv_error *err)
 {
     vv_data_segment d;
-    vv_code rc = vv_data_open(&d, b->p, b->n, euid, seg->sequence, trusted, err);
+    vv_code rc = vv_data_open(&d, p, (size_t)seg->ident.size, euid, seg->sequence, trusted, err);
     if (rc != VV_OK)
         return rc;
     size_t cap = vv_rd_left(&d.payload) / VV_GROUP_FIXED;
@@ -191,7 +218,7 @@ static vv_code walk_data(const vv_euid *euid, vv_seg *seg, const vv_blob *b, boo
 
 /* Reads and verifies one file. NOTFOUND, NOMEM are failures; whatever else is wrong becomes the segment's state. */
 static vv_code seg_load(vv_seg **ret, vv_source *source, const vv_euid *euid, vv_plane plane, uint64_t sequence,
-                        vv_error *err)
+                        vv_group_buffer *buf, vv_error *err)
 {
     char path[VV_STREAM_PATH];
     vv_segment_path(path, euid, plane, sequence);
@@ -200,18 +227,11 @@ static vv_code seg_load(vv_seg **ret, vv_source *source, const vv_euid *euid, vv
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a segment");
     *seg = (vv_seg){.refs = 1, .sequence = sequence};
     vv_error fault = {0};
-    vv_blob b = {0};
     bool trusted = false;
-    vv_code rc = read_segment(source, path, plane, &b, &seg->ident, &trusted, &fault);
-    bool was_read = rc == VV_OK;
-    if (was_read)
-        rc = plane == VV_PLANE_META ? walk_meta(euid, seg, &b, trusted, &fault)
-                                    : walk_data(euid, seg, &b, trusted, &fault);
-    if (rc == VV_OK && plane == VV_PLANE_META) {
-        seg->meta = b;
-        b = (vv_blob){0};
-    }
-    vv_blob_done(&b);
+    vv_code rc = read_segment(source, path, plane, buf, &seg->ident, &trusted, &fault);
+    if (rc == VV_OK)
+        rc = plane == VV_PLANE_META ? walk_meta(euid, seg, buf->p, trusted, &fault)
+                                    : walk_data(euid, seg, buf->p, trusted, &fault);
     if (rc == VV_ERR_NOTFOUND || rc == VV_ERR_NOMEM) {
         seg_unref(seg);
         return vv_fail(err, rc, "%s", fault.msg);
@@ -259,6 +279,7 @@ vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *eui
             *err = fault;
         return rc;
     }
+    VV_CLEANUP(vv_group_buffer_done) vv_group_buffer buf = {0};
     VV_CLEANUP(vv_seg_list_done) vv_seg_list l = {calloc(names.count + 1, sizeof *l.segs), 0};
     if (!l.segs)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for the list of segments");
@@ -269,7 +290,7 @@ vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *eui
         vv_seg *seg = known(source, euid, plane, former, sequence);
         if (!seg) {
             vv_error why = {0};
-            rc = seg_load(&seg, source, euid, plane, sequence, &why);
+            rc = seg_load(&seg, source, euid, plane, sequence, &buf, &why);
             if (rc == VV_ERR_NOTFOUND)
                 continue;
             if (rc != VV_OK)
@@ -280,25 +301,6 @@ vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *eui
     *ret = l;
     l = (vv_seg_list){NULL, 0};
     return VV_OK;
-}
-
-void vv_group_buffer_done(vv_group_buffer *b)
-{
-    free(b->p);
-    *b = (vv_group_buffer){NULL, 0};
-}
-
-static bool buffer_room(vv_group_buffer *b, size_t n)
-{
-    if (n <= b->cap)
-        return true;
-    size_t cap = b->cap * 2 > n ? b->cap * 2 : n;
-    uint8_t *p = realloc(b->p, cap);
-    if (!p)
-        return false;
-    b->p = p;
-    b->cap = cap;
-    return true;
 }
 
 /* First group whose key may be this one. */
