@@ -367,7 +367,8 @@ class Check:
         wanted = {}
         for group, members in groups.items():
             inclusive = min(sum(n.inclusive for n in members if not self.below_itself(n, group)), U128_MAX)
-            own = [min(sum(getattr(n, part) for n in members), U128_MAX) for part in ("calls", "open", "errors", "self_ns", "await_ns")]
+            own = [min(sum(getattr(n, part) for n in members), U128_MAX)
+                   for part in ("calls", "open", "errors", "self_ns", "await_ns")]
             wanted[group] = own[:4] + [inclusive, own[4], len(members)]
         seen, last, cursor = {}, None, {}
         while True:
