@@ -15,7 +15,11 @@
 
 enum { ROUNDS_MAX = 1000, DEPTH = 26 };
 
+#if defined(__clang__)
+#define NOINLINE __attribute__((noinline))
+#else
 #define NOINLINE __attribute__((noinline, noclone))
+#endif
 
 static varve_thread *thread;
 static uint64_t sink;

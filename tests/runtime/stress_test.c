@@ -13,7 +13,7 @@
 
 uint64_t size_of_files;
 
-enum { OS_THREADS = 4, TASKS = 24, HOPS = 120, DEPTH_MAX = 16 };
+enum { OS_THREADS = 4, TASKS = 12, HOPS = 60, DEPTH_MAX = 10 };
 
 /* A logical thread on its way. Whoever holds it runs it for one hop. */
 typedef struct task {
@@ -175,7 +175,7 @@ START_TEST(crowded)
     pthread_t id[OS_THREADS];
     for (unsigned i = 0; i < OS_THREADS; i++)
         ck_assert_int_eq(pthread_create(&id[i], NULL, run_tasks, &c), 0);
-    for (unsigned i = 0; i < 20; i++) {
+    for (unsigned i = 0; i < 10; i++) {
         varve_status st;
         varve_session_status(c.session, &st);
         ck_assert_int_eq(st.state, VARVE_ACTIVE);
