@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include <dlfcn.h>
+#include <lauxlib.h>
 #include <lua.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,6 +90,20 @@ EXPORT int lua_resetthread(lua_State *L)
     vl_reset_end(&r);
     return status;
 }
+
+#if LUA_VERSION_RELEASE_NUM >= 50406
+EXPORT int lua_closethread(lua_State *L, lua_State *from)
+{
+    REAL(lua_closethread);
+    if (!recorded(L))
+        return real(L, from);
+    vl_resume r;
+    vl_reset_begin(&r, L);
+    int status = real(L, from);
+    vl_reset_end(&r);
+    return status;
+}
+#endif
 
 EXPORT int lua_pcallk(lua_State *L, int nargs, int nresults, int msgh, lua_KContext ctx, lua_KFunction k)
 {
@@ -187,9 +202,20 @@ static const char *capturing_reader(lua_State *L, void *data, size_t *size)
     return piece;
 }
 
+static bool load_seen;
+
+bool vl_interpose_works(lua_State *L)
+{
+    load_seen = false;
+    luaL_loadstring(L, "");
+    lua_pop(L, 1);
+    return load_seen;
+}
+
 EXPORT int lua_load(lua_State *L, lua_Reader reader, void *data, const char *name, const char *mode)
 {
     REAL(lua_load);
+    load_seen = true;
     if (!recorded(L))
         return real(L, reader, data, name, mode);
     capture c = {.reader = reader, .data = data};

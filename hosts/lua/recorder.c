@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "hosts/lua/cnames.h"
+#include "hosts/lua/interpose.h"
 #include "hosts/lua/layout.h"
 #include "hosts/lua/public.h"
 
@@ -90,6 +91,12 @@ static bool choose_hook(lua_State *L)
 void vl_recorder_open(lua_State *L, const char *script)
 {
     varve_status status;
+    if (!vl_interpose_works(L)) {
+        const char *tell = getenv("VARVE_STATUS");
+        if (tell && !strcmp(tell, "1"))
+            fputs("varve: off: this liblua does not let its own calls be seen\n", stderr);
+        return;
+    }
     vl.script = script;
     vl.session = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options),
                                                      .host_version = "varve-lua 0.1.0"});
