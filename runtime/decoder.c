@@ -85,11 +85,15 @@ static bool add_fact(vv_decoder *d, vv_exec *x, const vv_fact *f)
 {
     bool ok = vv_facts_add(&x->facts, d->governor, f) ||
               (make_room(d, x) && vv_facts_add(&x->facts, d->governor, f));
-    if (ok)
-        d->fact_count++;
-    else
+    if (!ok) {
         vv_health_bump(x, VV_H_evidence_queue_full, 1);
-    return ok;
+        return false;
+    }
+    if (++d->fact_count >= d->facts_due && d->relieve) {
+        d->relieve(d->ctx, NULL);
+        d->facts_due = d->fact_count + d->fact_limit;
+    }
+    return true;
 }
 
 static vv_thread_ref ref_of(const vv_decoder *d, const varve_engine *e, uint64_t number)

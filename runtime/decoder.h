@@ -21,7 +21,7 @@ typedef struct {
     vv_registry *registry;
     vv_euid euid;
     uint32_t epoch_nodes; /* nodes of an execution that call for a rollover */
-    /* Makes room: publishes what is sealed and rolls the execution over. Nodes and their indexes change. */
+    /* Makes room: publishes, and rolls the execution (if not NULL) over. Its nodes' indexes change. */
     void (*relieve)(void *ctx, vv_exec *x);
     void *ctx;
     vv_exec *execs;          /* all, oldest last */
@@ -29,6 +29,8 @@ typedef struct {
     _Atomic uint64_t admissions_lost; /* roots without memory */
     _Atomic uint64_t stray_records;   /* of threads that nobody knows */
     uint64_t fact_count;     /* queued, all executions */
+    uint64_t fact_limit;     /* as many call for a publication */
+    uint64_t facts_due;      /* the count at which the next one is asked for */
     uint64_t relieved_ticks; /* when memory was last denied and made room for */
     vv_clock_line line;      /* of the clock, for this drain */
     uint64_t line_end, later;

@@ -568,6 +568,37 @@ START_TEST(rollover)
 }
 END_TEST
 
+/* Facts leave as segments fill, however fast they come. */
+START_TEST(many_threads)
+{
+    test_store s = store_make();
+    varve_session *v = session_at(&s, 60000);
+    varve_engine *e = varve_engine_open(v, NULL);
+    uint32_t f = function(e, "f");
+    varve_thread *t;
+    varve_root *r = varve_root_begin(e, NULL, &t);
+    enum { THREADS = 40000 };
+    varve_call_begin(t, f, 0);
+    for (unsigned i = 0; i < THREADS; i++) {
+        varve_thread *c = varve_thread_spawn(t, 0, 0, "co", 2);
+        varve_thread_start(c, varve_ticks());
+        varve_call_begin(c, f, 0);
+        varve_call_end(c, VARVE_CALL_OK);
+        varve_thread_end(c, VARVE_THREAD_COMPLETED);
+    }
+    varve_call_end(t, VARVE_CALL_OK);
+    close_root(r, t);
+    varve_session_close(v);
+    look l = look_at(&s);
+    assert_whole(&l);
+    ck_assert_uint_eq(l.fold->thread_count, 1 + THREADS);
+    ck_assert_uint_eq(started(&l, "f~f"), THREADS);
+    ck_assert_uint_ge(l.execution->count, 2 * THREADS / 16384);
+    look_done(&l);
+    store_remove(&s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("record");
@@ -586,6 +617,7 @@ int main(void)
     tcase_add_test(c, left_open);
     tcase_add_test(c, sessions);
     tcase_add_test(c, rollover);
+    tcase_add_test(c, many_threads);
     suite_add_tcase(suite, c);
     return test_main(suite);
 }
