@@ -1,5 +1,6 @@
 /*
- * A Lua interpreter whose call and return hook does nothing: what any recorder by hooks pays before its own first instruction.
+ * A Lua interpreter whose call and return hook does nothing: what any recorder by hooks pays before its own first
+ * instruction.
  *
  *     emptyhook SCRIPT [ARG…]
  */

@@ -2,7 +2,7 @@
 # varve-lua against lua5.4 and against an interpreter with an empty hook: median wall time of interleaved rounds (VV_BENCH_ROUNDS,
 # 15), its spread, and ratios. Every round runs each interpreter once, in turn. Also: profiling switched off.
 rounds=${VV_BENCH_ROUNDS:-15}
-dir=$top_srcdir/bench/lua
+dir=$top_srcdir/bench/programs
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 unset LUA_INIT LUA_INIT_5_4 LUA_PATH_5_4 BAML_PROFILE

@@ -11,8 +11,9 @@
 #include "hosts/lua/recorder.h"
 
 /*
- * The fixed region: a reservation of address space, cut from the bottom. Sizes are rounded up to 16 classes a power of two; a
- * freed block waits in its class's list. Which address a request gets depends on nothing but the requests before it.
+ * The fixed region: a reservation of address space, cut from the bottom. Sizes are rounded up to 16 classes a power of
+ * two; a freed block waits in its class's list. Which address a request gets depends on nothing but the requests before
+ * it.
  */
 #define REGION_AT UINT64_C(0x200000000000)
 #define REGION_BYTES (UINT64_C(1) << 40)

@@ -1,6 +1,6 @@
 /*
- * The interpreter's allocator. It tells the recorder which prototypes and coroutines are freed, and with `repeatable` serves all
- * memory from one region at a fixed address, so that two runs see the same addresses.
+ * The interpreter's allocator. It tells the recorder which prototypes and coroutines are freed, and with `repeatable`
+ * serves all memory from one region at a fixed address, so that two runs see the same addresses.
  */
 #pragma once
 

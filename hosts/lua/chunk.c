@@ -236,8 +236,9 @@ static bool grow_buckets(void)
 static bool chunk_is(const vl_chunk *c, const uint8_t *digest, const char *source, const proto_list *l)
 {
     bool plain = *source != '@' && *source != '=';
-    return !memcmp(c->digest, digest, sizeof c->digest) && (plain ? !c->source : c->source && !strcmp(c->source, source)) &&
-           (!l || c->names.n == l->n);
+    if (memcmp(c->digest, digest, sizeof c->digest) || (l && c->names.n != l->n))
+        return false;
+    return plain ? !c->source : c->source && !strcmp(c->source, source);
 }
 
 static vl_chunk *chunk_get(lua_State *L, const char *source, const char *text, size_t n, const proto_list *l)

@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <lauxlib.h>
 #include <lualib.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,7 +168,8 @@ static void name_handed_out(lua_State *L)
     };
     for (size_t i = 0; i < sizeof given / sizeof *given; i++) {
         int top = lua_gettop(L);
-        if (luaL_loadstring(L, given[i].expression) == LUA_OK && lua_pcall(L, 0, 1, 0) == LUA_OK && lua_iscfunction(L, -1))
+        bool loaded = luaL_loadstring(L, given[i].expression) == LUA_OK;
+        if (loaded && lua_pcall(L, 0, 1, 0) == LUA_OK && lua_iscfunction(L, -1))
             vl_cnames_add(lua_tocfunction(L, -1), given[i].name);
         lua_settop(L, top);
     }

@@ -148,8 +148,8 @@ void vl_resume_end(vl_resume *r, int status)
 }
 
 /*
- * Closing a coroutine ends its calls first; the __close functions then run as calls of their own on its thread (or on a new
- * one, where it had died before).
+ * Closing a coroutine ends its calls first; the __close functions then run as calls of their own on its thread (or on a
+ * new one, where it had died before).
  */
 void vl_reset_begin(vl_resume *r, lua_State *L)
 {

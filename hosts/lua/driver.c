@@ -19,7 +19,7 @@
 /* What the options before the script ask for. */
 typedef struct {
     bool bad, interactive, version, execute, no_environment;
-    int script; /* index of the first argument that is no option, argc where there is none; of the bad option where bad */
+    int script; /* index of the first argument that is no option (argc: there is none), or of the bad option */
 } options;
 
 bool vl_driver_interactive;

@@ -12,7 +12,8 @@ bool vl_driver_run(lua_State *L, int argc, char **argv);
 /* "PROGNAME: MESSAGE" on standard error; the name is left out in interactive mode. */
 void vl_driver_message(const char *message);
 
-/* Calls the function below its nargs arguments, with a traceback on error and SIGINT as an error; a lua_pcall status. */
+/* Calls the function below its nargs arguments, with a traceback on error and SIGINT as an error; a lua_pcall
+ * status. */
 int vl_driver_call(lua_State *L, int nargs, int nresults);
 /* Prints the error of a status that isn't LUA_OK and drops it. Gives the status back. */
 int vl_driver_report(lua_State *L, int status);

@@ -36,9 +36,9 @@ static inline bool push(vl_shadow *s, const void *ci, vl_code *code, uint32_t si
 }
 
 /*
- * Lua forgets where a tail call came from before it tells the hook. Functions that make tail calls from several lines are watched:
- * while one of them is the top, the hook has line events too. lua_sethook would walk all activations, so the mask is written
- * directly (the private layout holds, or no function is known to be such a one).
+ * Lua forgets where a tail call came from before it tells the hook. Functions that make tail calls from several lines
+ * are watched: while one of them is the top, the hook has line events too. lua_sethook would walk all activations, so
+ * the mask is written directly (the private layout holds, or no function is known to be such a one).
  */
 static __attribute__((noinline)) void watch(vl_shadow *s, lua_State *L, bool want)
 {

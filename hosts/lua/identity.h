@@ -1,8 +1,9 @@
 /*
  * Which function runs, and from where it was called.
  *
- * A prototype names a Lua function and a function pointer a C one. Prototypes are learned when their chunk is loaded (chunk.h) and
- * forgotten when their block is freed, so a new prototype at an old address is never taken for the old function.
+ * A prototype names a Lua function and a function pointer a C one. Prototypes are learned when their chunk is loaded
+ * (chunk.h) and forgotten when their block is freed, so a new prototype at an old address is never taken for the old
+ * function.
  */
 #pragma once
 
@@ -19,11 +20,12 @@ static inline const void *vl_function_key(const vl_value *f)
     return (const void *)(uintptr_t)((const vl_c_closure *)f->v.p)->f;
 }
 
-/* The function of the activation ar->i_ci where vl.codes doesn't have it or it has no number yet. Never NULL: where there is
- * no memory, a function without a number. */
+/* The function of the activation ar->i_ci where vl.codes doesn't have it or it has no number yet. Never NULL: where
+ * there is no memory, a function without a number. */
 vl_code *vl_identify_slow(lua_State *L, lua_Debug *ar, const void *key);
 
-/* The call site of the activation `caller`, which runs `code` and stands at instruction pc; 0 where the line is unknown. */
+/* The call site of the activation `caller`, which runs `code` and stands at instruction pc; 0 where the line is
+ * unknown. */
 uint32_t vl_site_slow(lua_State *L, const void *caller, vl_code *code, uint32_t pc);
 
 /* A prototype's block is about to be freed. */

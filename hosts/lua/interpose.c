@@ -14,8 +14,8 @@
 
 /*
  * liblua calls its own public functions through the dynamic linker, so a definition in the executable stands before the
- * library's, for calls from inside it too: what pcall, coroutine.resume, debug.sethook and load do passes here, without any
- * change to the script's globals.
+ * library's, for calls from inside it too: what pcall, coroutine.resume, debug.sethook and load do passes here, without
+ * any change to the script's globals.
  */
 #define EXPORT __attribute__((visibility("default")))
 
@@ -120,9 +120,9 @@ EXPORT void lua_close(lua_State *L)
 {
     REAL(lua_close);
     /* os.exit(code, true) comes here with the script's calls open; what they leave to be closed runs below the root. */
+    bool by_driver = vl.current == &vl.main && vl.main.depth == vl.main.floor;
     if (recorded(L))
-        vl_thread_exit_all(varve_ticks(), vl.current == &vl.main && vl.main.depth == vl.main.floor ? VARVE_CALL_CANCELLED
-                                                                                                  : VARVE_CALL_EXITED);
+        vl_thread_exit_all(varve_ticks(), by_driver ? VARVE_CALL_CANCELLED : VARVE_CALL_EXITED);
     real(L);
 }
 

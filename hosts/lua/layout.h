@@ -1,9 +1,9 @@
 /*
  * The private layout of Lua 5.4.4, as far as the hook reads it.
  *
- * The public interface names the running function by lua_getinfo, which costs more than all the rest of an event. These mirrors
- * of Lua's own structures are used only where the library says it is exactly 5.4.4 and vl_layout_check has seen them
- * agree with lua_getinfo on live functions; elsewhere the hook uses the public interface (identity.h).
+ * The public interface names the running function by lua_getinfo, which costs more than all the rest of an event. These
+ * mirrors of Lua's own structures are used only where the library says it is exactly 5.4.4 and vl_layout_check has seen
+ * them agree with lua_getinfo on live functions; elsewhere the hook uses the public interface (identity.h).
  */
 #pragma once
 
@@ -112,7 +112,8 @@ static inline const vl_proto *vl_closure_proto(const void *closure)
     return ((const vl_lua_closure *)closure)->p;
 }
 
-/* The line of instruction pc, 0 where the debug information was stripped. Walks the code: for set-up, not for events. */
+/* The line of instruction pc, 0 where the debug information was stripped. Walks the code: for set-up, not for
+ * events. */
 int vl_proto_line(const vl_proto *p, int pc);
 
 /* The line of the function's tail calls: 0 = none or unknown, -1 = on several lines. */

@@ -1,6 +1,6 @@
 /*
- * A tokenizer for Lua 5.4 source text: just enough to find functions and what they are assigned to. It never fails: what is not Lua
- * comes out as single bytes of punctuation, and the end of the text is the end of any token.
+ * A tokenizer for Lua 5.4 source text: just enough to find functions and what they are assigned to. It never fails:
+ * what is not Lua comes out as single bytes of punctuation, and the end of the text is the end of any token.
  *
  *     vl_lex x;
  *     vl_lex_init(&x, text, n);

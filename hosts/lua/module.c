@@ -35,7 +35,8 @@ static void best_template(const char *path, const char *templates, size_t *root,
     }
 }
 
-/* Raw reads only: the script may have put anything there. Leaves the stack as it was; the text lives as long as the table has it. */
+/* Raw reads only: the script may have put anything there. Leaves the stack as it was; the text lives as long as the
+ * table has it. */
 static const char *package_path(lua_State *L)
 {
     const char *path = NULL;

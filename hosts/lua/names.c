@@ -20,8 +20,9 @@ typedef enum { IN_FUNCTION, IN_BLOCK, IN_REPEAT, IN_PAREN, IN_BRACKET, IN_BRACE 
 typedef enum { AT_START, AT_TARGETS, AT_VALUES, AT_KEY, AT_OTHER } nest_place;
 
 /*
- * One open bracket or block. Texts live on the parser's byte stack from `base` on: for a table its own prefix, then the finished
- * targets (or the field's key), each ended by NUL, then the path being read. Leaving the level cuts the stack back.
+ * One open bracket or block. Texts live on the parser's byte stack from `base` on: for a table its own prefix, then the
+ * finished targets (or the field's key), each ended by NUL, then the path being read. Leaving the level cuts the stack
+ * back.
  */
 typedef struct {
     nest_kind kind;

@@ -1,10 +1,10 @@
 /*
  * Lexical names of the functions in a chunk of Lua source.
  *
- * A function is named by what it is written into: `function a.b:c`, `local function x`, `local x = function`, `t = { k = function }`
- * (t.k), `["k"] = function`. What has no such place (an argument, a returned function) is fn#k, the k-th of its
- * encloser. A function within another has the encloser's path and a dot before its own; the k-th of an equal path (k > 1) gets #k.
- * Neither line nor file takes part, so that moved code keeps its names.
+ * A function is named by what it is written into: `function a.b:c`, `local function x`, `local x = function`, `t = { k
+ * = function }` (t.k), `["k"] = function`. What has no such place (an argument, a returned function) is fn#k, the k-th
+ * of its encloser. A function within another has the encloser's path and a dot before its own; the k-th of an equal
+ * path (k > 1) gets #k. Neither line nor file takes part, so that moved code keeps its names.
  *
  * The order is that of the `function` words in the text, which is the order (pre-order) of the compiled prototypes.
  */

@@ -1,6 +1,6 @@
 /*
- * A map from pointers to pointers: open addressing, linear probing, power-of-two size, at most half full. Deletion moves
- * later entries back, so there are no tombstones and a map under churn keeps its speed.
+ * A map from pointers to pointers: open addressing, linear probing, power-of-two size, at most half full. Deletion
+ * moves later entries back, so there are no tombstones and a map under churn keeps its speed.
  *
  * Keys are never NULL. One thread. Zero-initialised is empty.
  */

@@ -89,7 +89,9 @@ static uint32_t call_site(lua_State *L, const vl_frame *top, lua_Debug *caller)
     if (!top->function->chunk)
         return 0;
     lua_getinfo(L, "l", caller);
-    return caller->currentline > 0 ? varve_site_add(vl.engine, top->code->file, 0, 0, (uint32_t)caller->currentline) : 0;
+    if (caller->currentline <= 0)
+        return 0;
+    return varve_site_add(vl.engine, top->code->file, 0, 0, (uint32_t)caller->currentline);
 }
 
 static void push(vl_shadow *s, const void *ci, vl_code *code, uint32_t site, uint64_t ticks)

@@ -1,9 +1,9 @@
 /*
- * Identity by the public interface alone, where the private layout (layout.h) doesn't hold: slower, and call sites of tail calls and
- * functions that share their lines are not told apart.
+ * Identity by the public interface alone, where the private layout (layout.h) doesn't hold: slower, and call sites of
+ * tail calls and functions that share their lines are not told apart.
  *
- * A Lua function is named by its source string and its lines. A source is forgotten when the block of its string is freed: where in
- * its block a string's text begins is learned once.
+ * A Lua function is named by its source string and its lines. A source is forgotten when the block of its string is
+ * freed: where in its block a string's text begins is learned once.
  */
 #pragma once
 

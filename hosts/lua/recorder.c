@@ -126,7 +126,8 @@ void vl_recorder_close(bool failed, varve_call_status status)
     vl.L = NULL;
     vl_thread_exit_all(ticks, VARVE_CALL_EXITED);
     vl_shadow_cut(&vl.main, 0, status, ticks);
-    varve_thread_end_at(vl.main.thread, status == VARVE_CALL_ERRORED ? VARVE_THREAD_ERRORED : VARVE_THREAD_COMPLETED, ticks);
+    varve_thread_status end = status == VARVE_CALL_ERRORED ? VARVE_THREAD_ERRORED : VARVE_THREAD_COMPLETED;
+    varve_thread_end_at(vl.main.thread, end, ticks);
     varve_root_end(vl.root, failed ? VARVE_FAILED : VARVE_SUCCEEDED);
     drop_session();
 }

@@ -5,7 +5,8 @@
  *     vl_recorder_close     what is still open ends; the session closes
  *
  * One Lua universe (the interpreter's own global state) and one OS thread; states that C modules create for themselves
- * aren't recorded. Everything hangs off the one `vl`, as neither hooks nor allocators of the interposed calls carry a context.
+ * aren't recorded. Everything hangs off the one `vl`, as neither hooks nor allocators of the interposed calls carry a
+ * context.
  */
 #pragma once
 
@@ -95,15 +96,16 @@ vl_shadow *vl_shadow_new(lua_State *L);
 void vl_shadow_free(vl_shadow *s);
 /* Ends frames until n are left, all at one tick. */
 void vl_shadow_cut(vl_shadow *s, uint32_t n, varve_call_status status, uint64_t ticks);
-/* Makes the frame of this activation the top, ending what vanished above it as errored. False, and nothing done, where no
- * frame has it. */
+/* Makes the frame of this activation the top, ending what vanished above it as errored. False, and nothing done,
+ * where no frame has it. */
 bool vl_shadow_unwind(vl_shadow *s, const void *ci);
 /* The index of the frame of this activation + 1, or 0. */
 uint32_t vl_shadow_find(const vl_shadow *s, const void *ci);
 bool vl_shadow_grow(vl_shadow *s);
 /* L's shadow, made now where the state became known without its creation. NULL where there is no memory. */
 vl_shadow *vl_shadow_at_hook(lua_State *L);
-/* A call comes from no frame of the thread: what is above the floor has vanished, and a thread that is over gets a successor. */
+/* A call comes from no frame of the thread: what is above the floor has vanished, and a thread that is over gets a
+ * successor. */
 void vl_shadow_no_caller(vl_shadow *s);
 
 /* hook.c: the hook of every recorded state, where the private layout holds. */

@@ -10,8 +10,8 @@
 #include "hosts/lua/alloc.h"
 #include "hosts/lua/interpose.h"
 
-/* Lua's seed has the address of a local variable in it, and the stack lies below the environment, whose size varies: the state
- * is made on a stack of its own. */
+/* Lua's seed has the address of a local variable in it, and the stack lies below the environment, whose size varies:
+ * the state is made on a stack of its own. */
 #define STACK_AT UINT64_C(0x1f0000000000)
 #define STACK_BYTES (256u << 10)
 

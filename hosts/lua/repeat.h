@@ -1,6 +1,6 @@
 /*
- * Repeatable runs: the same addresses and the same hash seed, so that tables are walked in the same order and two runs of a
- * program make the same calls.
+ * Repeatable runs: the same addresses and the same hash seed, so that tables are walked in the same order and two runs
+ * of a program make the same calls.
  */
 #pragma once
 

@@ -10,7 +10,8 @@
 
 #define LINE_MAX_BYTES 512 /* of a line without readline, as lua5.4's own buffer has it */
 
-/* GNU readline where the machine has it: lua5.4 of Debian uses it, on terminals and on pipes. It isn't linked, as nothing else needs it. */
+/* GNU readline where the machine has it: lua5.4 of Debian uses it, on terminals and on pipes. It isn't linked, as
+ * nothing else needs it. */
 static struct {
     bool tried;
     char *(*read)(const char *prompt);

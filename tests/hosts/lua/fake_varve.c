@@ -1,12 +1,12 @@
 /*
- * A stand-in for libvarve that keeps the calling-context tree in plain memory and prints it when the session closes, to the file
- * named by VARVE_FAKE_TREE: what the interpreter says, seen without ring, epoch and store. One OS thread.
+ * A stand-in for libvarve that keeps the calling-context tree in plain memory and prints it when the session closes, to
+ * the file named by VARVE_FAKE_TREE: what the interpreter says, seen without ring, epoch and store. One OS thread.
  *
  *     main:f @12 ok=3 err=1        a context: function, line of its call site, how its calls ended
  *     ~ main:co @7 ok=1 await=2    begun by a thread of its own, spawned at that line; suspended twice
  *
- * With VARVE_FAKE_BRIEF set, a line a function instead: calls, key, file, start of the span. Children are in order of name and line. The last lines are totals and the check that the self times add up to the root's
- * inclusive time.
+ * With VARVE_FAKE_BRIEF set, a line a function instead: calls, key, file, start of the span. Children are in order of
+ * name and line. The last lines are totals and the check that the self times add up to the root's inclusive time.
  */
 #include "config.h"
 

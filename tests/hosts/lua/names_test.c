@@ -111,8 +111,9 @@ END_TEST
 /* Any bytes at all: refused or named, within exact memory. */
 START_TEST(names_of_noise)
 {
-    static const char *const words[] = {"function", "end", "(", ")", "{", "}", "[", "]", "=", ",", ".", ":", "name", "'x'", "[[y]]",
-                                        "do", "if", "repeat", "until", "local", "--", "\n", "\"", "[==[", "1e+", "\\", "return"};
+    static const char *const words[] = {"function", "end", "(", ")", "{", "}", "[", "]", "=", ",", ".", ":", "name",
+                                        "'x'", "[[y]]", "do", "if", "repeat", "until", "local", "--", "\n", "\"",
+                                        "[==[", "1e+", "\\", "return"};
     const char *text_seed = getenv("VV_SEED");
     unsigned seed = text_seed ? (unsigned)strtoul(text_seed, NULL, 10) : 1;
     fprintf(stderr, "# VV_SEED=%u\n", seed);
