@@ -1,6 +1,7 @@
 #!/bin/bash
-# varve-lua against lua5.4 and against an interpreter with an empty hook: median wall time of interleaved rounds (VV_BENCH_ROUNDS,
-# 15), its spread, and ratios. Every round runs each interpreter once, in turn. Also: profiling switched off.
+# varve-lua against lua5.4 and against an interpreter with an empty hook: median wall time of interleaved rounds
+# (VV_BENCH_ROUNDS, 15), its spread, and ratios. Every round runs each interpreter once, in turn. Also: profiling
+# switched off.
 rounds=${VV_BENCH_ROUNDS:-15}
 dir=$top_srcdir/bench/programs
 tmp=$(mktemp -d) || exit 1

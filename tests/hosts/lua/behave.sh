@@ -1,6 +1,6 @@
 #!/bin/bash
-# The interpreter behaves as lua5.4: each command runs under both, as the same program name; standard output, standard error and
-# status must be equal. `lua` is the interpreter under test.
+# The interpreter behaves as lua5.4: each command runs under both, as the same program name; standard output, standard
+# error and status must be equal. `lua` is the interpreter under test.
 reference=$(command -v lua5.4)
 if [ -z "$reference" ]; then
     echo "1..0 # SKIP needs lua5.4"

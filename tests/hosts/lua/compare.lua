@@ -1,5 +1,5 @@
--- lua5.4 compare.lua COUNTS TREE: holds the counts of count.lua against the interpreter's own (brief form). Prints the differences and
--- how much was compared; exit status 1 where they differ.
+-- lua5.4 compare.lua COUNTS TREE: holds the counts of count.lua against the interpreter's own (brief form). Prints
+-- the differences and how much was compared; exit status 1 where they differ.
 local counts_path, tree_path = ...
 local want, got, want_total, got_total = {}, {}, 0, 0
 
@@ -24,7 +24,8 @@ local function line_of(path, offset)
   return breaks + 1
 end
 
--- Calls of the recording that the counter can't have seen: the root, the counter's own chunk, and its call of debug.sethook.
+-- Calls of the recording that the counter can't have seen: the root, the counter's own chunk, and its call of
+-- debug.sethook.
 local unseen = { ["c:debug.sethook"] = 1 }
 local standard = { string = 1, table = 1, io = 1, os = 1, math = 1, coroutine = 1, debug = 1, utf8 = 1, package = 1 }
 for line in io.lines(tree_path) do

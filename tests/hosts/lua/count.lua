@@ -1,8 +1,7 @@
--- Run as LUA_INIT: counts every call of the program by a call hook of its own and writes the counts, a line a function, to the
--- file COUNT_FILE when the program calls os.exit. Lua functions are named by source and first line, C functions by their
--- place in the standard library.
--- Nothing is called between the hook's start and the program, and what a hook calls is itself not hooked: the counts are those of
--- the program, and of debug.sethook's caller nothing.
+-- Run as LUA_INIT: counts every call of the program by a call hook of its own and writes the counts, a line a
+-- function, to the file COUNT_FILE when the program calls os.exit. Lua functions are named by source and first line,
+-- C functions by their place in the standard library. Nothing is called between the hook's start and the program, and
+-- what a hook calls is itself not hooked: the counts are those of the program, and of debug.sethook's caller nothing.
 local exit, getinfo, sethook, tostring, io, G = os.exit, debug.getinfo, debug.sethook, tostring, io, _G
 local ipairs, pairs, type, file_methods, path = ipairs, pairs, type, nil, nil
 local string_iterator = nil

@@ -1,6 +1,6 @@
 #!/bin/sh
-# luacheck over the sources of penlight: the same output as under lua5.4, and for each function as many calls as a hook of the
-# program itself counted in the same process.
+# luacheck over the sources of penlight: the same output as under lua5.4, and for each function as many calls as a
+# hook of the program itself counted in the same process.
 dir=$top_srcdir/tests/hosts/lua
 checked=/usr/share/lua/5.4/pl
 if ! [ -f /usr/bin/luacheck ] || ! [ -d $checked ] || ! command -v lua5.4 >/dev/null || ! command -v jq >/dev/null; then

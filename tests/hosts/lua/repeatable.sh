@@ -1,5 +1,6 @@
 #!/bin/sh
-# --repeatable: a program whose calls follow the order of hash tables makes the same calls in every run, and sees no sign of the option.
+# --repeatable: a program whose calls follow the order of hash tables makes the same calls in every run, and sees no
+# sign of the option.
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 unset LUA_INIT LUA_INIT_5_4 LUA_PATH LUA_PATH_5_4 BAML_PROFILE

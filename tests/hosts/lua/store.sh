@@ -1,6 +1,6 @@
 #!/bin/sh
-# The scripts of programs/ through ring, epoch and store: as many calls, errors and exits as their trees have, complete evidence, and
-# self times that add up to the root's inclusive time.
+# The scripts of programs/ through ring, epoch and store: as many calls, errors and exits as their trees have,
+# complete evidence, and self times that add up to the root's inclusive time.
 dir=$top_srcdir/tests/hosts/lua/programs
 if ! command -v jq >/dev/null; then
     echo "1..0 # SKIP needs jq"

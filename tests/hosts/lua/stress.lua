@@ -1,5 +1,5 @@
--- Loads, calls and drops thousands of small chunks while the collector runs hard, from coroutines and through errors, so that new
--- functions get the addresses of dead ones. Prints how often each was called: `key count`.
+-- Loads, calls and drops thousands of small chunks while the collector runs hard, from coroutines and through errors,
+-- so that new functions get the addresses of dead ones. Prints how often each was called: `key count`.
 local seed = tonumber(arg[1])
 math.randomseed(seed)
 local counts = {}

@@ -1,6 +1,6 @@
 #!/bin/sh
-# No function is ever taken for another: thousands of chunks are loaded and collected, and each function's recorded calls must be those it
-# counted itself. Once for each way to identify functions.
+# No function is ever taken for another: thousands of chunks are loaded and collected, and each function's recorded
+# calls must be those it counted itself. Once for each way to identify functions.
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 unset LUA_INIT LUA_INIT_5_4 LUA_PATH LUA_PATH_5_4 BAML_PROFILE

@@ -1,6 +1,7 @@
 #!/bin/sh
-# Each programs/NAME.lua is recorded over a stand-in for libvarve; its calling-context tree must be programs/NAME.tree, worked out by hand.
-# In a tree `@n` is the line of the call, `~` a thread of its own; see fake_varve.c.
+# Each programs/NAME.lua is recorded over a stand-in for libvarve; its calling-context tree must be
+# programs/NAME.tree, worked out by hand. In a tree `@n` is the line of the call, `~` a thread of its own; see
+# fake_varve.c.
 dir=$top_srcdir/tests/hosts/lua/programs
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
