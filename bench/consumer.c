@@ -1,6 +1,6 @@
 /*
- * What a call pair costs the consumer, by the shape of the program: CPU time of its thread, from the ring to the committed
- * segment. Ring memory is given plentifully, so that nothing is lost; a loss fails the program.
+ * What a call pair costs the consumer, by the shape of the program: CPU time of its thread, from the ring to the
+ * committed segment. Ring memory is given plentifully, so that nothing is lost; a loss fails the program.
  */
 #include "config.h"
 

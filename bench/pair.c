@@ -1,9 +1,10 @@
 /*
  * What a recorded call costs its host, and what it costs the consumer.
  *
- * One program of tiny functions (a recursion with leaf calls, bodies of one or two instructions: the worst case) runs without
- * instrumentation, with two clock reads a call, and recorded; rounds are interleaved, and times are CPU times of the threads, so
- * that neighbours on the machine disturb little. Everything recorded is committed and nothing may be lost, else the program fails.
+ * One program of tiny functions (a recursion with leaf calls, bodies of one or two instructions: the worst case) runs
+ * without instrumentation, with two clock reads a call, and recorded; rounds are interleaved, and times are CPU times
+ * of the threads, so that neighbours on the machine disturb little. Everything recorded is committed and nothing may be
+ * lost, else the program fails.
  */
 #include "config.h"
 
@@ -49,20 +50,20 @@ static NOINLINE void read_end(varve_thread *t, varve_call_status status)
 }
 
 /* One program, three times: a recursion over pairs of calls, each with a leaf. */
-#define PROGRAM(name, BEGIN, END)                                                                                             \
-    static NOINLINE uint64_t name##_leaf(uint64_t v)                                                                          \
-    {                                                                                                                         \
-        BEGIN(2);                                                                                                             \
-        v = v * 5 + 1;                                                                                                        \
-        END();                                                                                                                \
-        return v;                                                                                                             \
-    }                                                                                                                         \
-    static NOINLINE uint64_t name(unsigned n)                                                                                 \
-    {                                                                                                                         \
-        BEGIN(1);                                                                                                             \
-        uint64_t v = n < 2 ? name##_leaf(n) : name(n - 1) + name(n - 2);                                                      \
-        END();                                                                                                                \
-        return v;                                                                                                             \
+#define PROGRAM(name, BEGIN, END)                                        \
+    static NOINLINE uint64_t name##_leaf(uint64_t v)                     \
+    {                                                                    \
+        BEGIN(2);                                                        \
+        v = v * 5 + 1;                                                   \
+        END();                                                           \
+        return v;                                                        \
+    }                                                                    \
+    static NOINLINE uint64_t name(unsigned n)                            \
+    {                                                                    \
+        BEGIN(1);                                                        \
+        uint64_t v = n < 2 ? name##_leaf(n) : name(n - 1) + name(n - 2); \
+        END();                                                           \
+        return v;                                                        \
     }
 
 #define NOTHING(...) __asm__ volatile("")
@@ -106,7 +107,8 @@ int main(void)
         return 1;
     varve_function_add(r.engine, &(varve_function_info){.fqn = "fib"});
     varve_function_add(r.engine, &(varve_function_info){.fqn = "leaf"});
-    static double t_bare[ROUNDS_MAX], t_reads[ROUNDS_MAX], t_recorded[ROUNDS_MAX], t_consumer[ROUNDS_MAX], ratio[ROUNDS_MAX];
+    static double t_bare[ROUNDS_MAX], t_reads[ROUNDS_MAX], t_recorded[ROUNDS_MAX], t_consumer[ROUNDS_MAX],
+        ratio[ROUNDS_MAX];
     int rounds = bench_rounds();
     uint64_t pairs = pairs_of(DEPTH);
     sink += bare(DEPTH) + reads(DEPTH) + recorded(DEPTH);

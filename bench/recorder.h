@@ -1,4 +1,5 @@
-/* What the recording benchmarks share: a session in a directory of its own, and the CPU clock of its consumer thread. */
+/* What the recording benchmarks share: a session in a directory of its own, and the CPU clock of its consumer
+ * thread. */
 #pragma once
 
 #include <dirent.h>
@@ -55,8 +56,8 @@ static inline bool bench_recorder_open(bench_recorder *r, uint64_t memory, varve
     unsetenv("BAML_PROFILE");
     unsetenv("BAML_PROFILE_DIR");
     unsetenv("BAML_PROFILE_PUBLISH_INTERVAL_MS");
-    r->session = varve_session_open(
-        &(varve_options){.struct_size = sizeof(varve_options), .store_root = root, .memory_bytes = memory, .minimum_free_bytes = 1});
+    r->session = varve_session_open(&(varve_options){
+        .struct_size = sizeof(varve_options), .store_root = root, .memory_bytes = memory, .minimum_free_bytes = 1});
     r->engine = varve_engine_open(r->session, NULL);
     r->root = varve_root_begin(r->engine, NULL, ret_thread);
     r->consumer = bench_thread_clock("varve-consumer");

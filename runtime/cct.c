@@ -29,7 +29,8 @@ uint64_t vv_cct_bytes(const vv_cct *c)
     return c->cap ? bytes_of(c->cap) : 0;
 }
 
-static void release_arrays(vv_governor *g, vv_node *nodes, vv_node_cold *cold, uint64_t *dirty, uint32_t *slots, uint32_t cap)
+static void release_arrays(vv_governor *g, vv_node *nodes, vv_node_cold *cold, uint64_t *dirty, uint32_t *slots,
+                           uint32_t cap)
 {
     vv_gov_free(g, VV_POOL_GENERAL, nodes, cap * sizeof *nodes);
     vv_gov_free(g, VV_POOL_GENERAL, cold, cap * sizeof *cold);
@@ -142,12 +143,18 @@ void vv_cct_overflow_start(vv_cct *c, uint32_t node)
     bucket_add(c, node, &(vv_counters){.started = 1});
 }
 
-void vv_cct_end_slow(vv_cct *c, uint32_t node, unsigned status, uint64_t inclusive_ns, uint64_t await_ns, uint64_t await_count)
+void vv_cct_end_slow(vv_cct *c, uint32_t node, unsigned status, uint64_t inclusive_ns, uint64_t await_ns,
+                     uint64_t await_count)
 {
     if (vv_is_overflow(node)) {
-        bucket_add(c, node, &(vv_counters){.ok = status == VV_CALL_OK, .error = status == VV_CALL_ERRORED,
-                                           .cancelled = status == VV_CALL_CANCELLED, .exited = status == VV_CALL_EXITED,
-                                           .inclusive_ns = inclusive_ns, .await_ns = await_ns, .await_count = await_count});
+        bucket_add(c, node,
+                   &(vv_counters){.ok = status == VV_CALL_OK,
+                                  .error = status == VV_CALL_ERRORED,
+                                  .cancelled = status == VV_CALL_CANCELLED,
+                                  .exited = status == VV_CALL_EXITED,
+                                  .inclusive_ns = inclusive_ns,
+                                  .await_ns = await_ns,
+                                  .await_count = await_count});
         return;
     }
     vv_cct_touch(c, node);

@@ -1,12 +1,12 @@
 /*
  * The calling-context tree of one execution, as it is while the program runs.
  *
- * A node is a context; its counters are what came since the last seal. A context is hashed to its key only when it is first
- * written. Its definition (the tuple) goes out with it, and again for as long as no group that held it was committed; a node is never
- * written before its parent's definition is, so no committed tuple names an unknown parent.
+ * A node is a context; its counters are what came since the last seal. A context is hashed to its key only when it is
+ * first written. Its definition (the tuple) goes out with it, and again for as long as no group that held it was
+ * committed; a node is never written before its parent's definition is, so no committed tuple names an unknown parent.
  *
- * Invariants. A node's index is greater than its parent's. A node without a committed definition is dirty. Rows leave in index
- * order, so parents leave first.
+ * Invariants. A node's index is greater than its parent's. A node without a committed definition is dirty. Rows leave
+ * in index order, so parents leave first.
  *
  * Owned by the consumer thread.
  */
@@ -74,7 +74,8 @@ static inline uint32_t vv_overflow_node(unsigned reason, unsigned edge)
     return VV_NODE_OVERFLOW + reason * VV_EDGES + edge;
 }
 
-/* The child's node, made where it is new; VV_NODE_NONE where memory is denied. parent is a node, or VV_NODE_NONE at the top. */
+/* The child's node, made where it is new; VV_NODE_NONE where memory is denied. parent is a node, or VV_NODE_NONE at
+ * the top. */
 uint32_t vv_cct_intern(vv_cct *c, uint32_t parent, uint32_t function, uint32_t site, unsigned edge);
 
 static inline uint32_t vv_cct_hash(uint32_t parent, uint32_t function, uint32_t site, unsigned edge)
@@ -85,8 +86,8 @@ static inline uint32_t vv_cct_hash(uint32_t parent, uint32_t function, uint32_t 
     return (uint32_t)(h >> 32) ^ (uint32_t)(h >> 17);
 }
 
-/* The child of a Call edge below a node, if it is where one looks first: the one met last, or in its place of the table. Else
- * VV_NODE_NONE, which means nothing yet. */
+/* The child of a Call edge below a node, if it is where one looks first: the one met last, or in its place of the
+ * table. Else VV_NODE_NONE, which means nothing yet. */
 static inline uint32_t vv_cct_known_child(const vv_cct *c, uint32_t parent, uint32_t function, uint32_t site)
 {
     uint32_t i = c->nodes[parent].last_child;
@@ -119,7 +120,8 @@ static inline void vv_add_carry(uint64_t *sum, uint8_t *high, uint64_t v)
 }
 
 /* A call ended with status (0 to 3) on node (which may be an overflow bucket). */
-void vv_cct_end_slow(vv_cct *c, uint32_t node, unsigned status, uint64_t inclusive_ns, uint64_t await_ns, uint64_t await_count);
+void vv_cct_end_slow(vv_cct *c, uint32_t node, unsigned status, uint64_t inclusive_ns, uint64_t await_ns,
+                     uint64_t await_count);
 /* A Call child of node (or of an overflow bucket) took this long. */
 void vv_cct_direct(vv_cct *c, uint32_t node, uint64_t inclusive_ns);
 /* A call started in an overflow bucket. */
@@ -138,9 +140,9 @@ typedef struct {
 } vv_cct_ref;
 
 /*
- * Writes rows until about max_bytes are in w, parents first by index, then sorted by key as the format wants; overflow buckets go with
- * the last. Returns the record count; *ret_more: rows are left for another group. refs has room for max_bytes / VV_CCT_ROW_MIN + 1.
- * The nodes are pending until vv_cct_settle. 0 rows: nothing was written.
+ * Writes rows until about max_bytes are in w, parents first by index, then sorted by key as the format wants; overflow
+ * buckets go with the last. Returns the record count; *ret_more: rows are left for another group. refs has room for
+ * max_bytes / VV_CCT_ROW_MIN + 1. The nodes are pending until vv_cct_settle. 0 rows: nothing was written.
  */
 uint64_t vv_cct_seal(vv_cct *c, vv_wr *w, size_t max_bytes, vv_cct_ref *refs, uint32_t *ret_refs, uint8_t *ret_health,
                      bool *ret_more);
@@ -148,6 +150,7 @@ uint64_t vv_cct_seal(vv_cct *c, vv_wr *w, size_t max_bytes, vv_cct_ref *refs, ui
 void vv_cct_settle(vv_cct *c, const vv_cct_ref *refs, uint32_t n, bool committed);
 
 /*
- * Rollover, after a seal: drops all nodes but those in keep (n indexes, in any order) and what their definitions still need. map, of c->count entries, receives each node's new index or VV_NODE_NONE.
+ * Rollover, after a seal: drops all nodes but those in keep (n indexes, in any order) and what their definitions still
+ * need. map, of c->count entries, receives each node's new index or VV_NODE_NONE.
  */
 void vv_cct_rollover(vv_cct *c, const uint32_t *keep, size_t n, uint32_t *map);

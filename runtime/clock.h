@@ -1,9 +1,9 @@
 /*
  * The profiler's clock: a raw counter that costs one instruction, and one function of it to nanoseconds.
  *
- * The function is a growing table of lines. A new line starts at a tick in the future and where its predecessor arrives, so the
- * whole is continuous, monotone and never changes for a tick that was read: every thread converts a tick to the same
- * nanosecond whenever it does so. That is what makes self times of a tree sum up exactly.
+ * The function is a growing table of lines. A new line starts at a tick in the future and where its predecessor
+ * arrives, so the whole is continuous, monotone and never changes for a tick that was read: every thread converts a
+ * tick to the same nanosecond whenever it does so. That is what makes self times of a tree sum up exactly.
  *
  * One thread (the consumer) adds lines; any thread converts.
  */
@@ -66,12 +66,14 @@ vv_clock_pair vv_clock_read_pair(void);
 uint64_t vv_clock_unix_ns(void);
 uint64_t vv_clock_monotonic_ns(void);
 
-/* From two readings at least 2 ms apart (nearer ones are used as they are; equal ones give 1 ns a tick). ns 0 is the first. */
+/* From two readings at least 2 ms apart (nearer ones are used as they are; equal ones give 1 ns a tick). ns 0 is the
+ * first. */
 void vv_clock_init(vv_clock *c, vv_clock_pair first, vv_clock_pair second, uint64_t zero_unix_ns);
 
 /*
- * Adds a line that steers to the measured clock, where it is time: windows double from 1 s. now is a fresh reading; lead_ticks is how
- * far in the future the line starts, more than any thread may be between reading the table and a tick.
+ * Adds a line that steers to the measured clock, where it is time: windows double from 1 s. now is a fresh reading;
+ * lead_ticks is how far in the future the line starts, more than any thread may be between reading the table and a
+ * tick.
  */
 void vv_clock_refine(vv_clock *c, vv_clock_pair now, uint64_t lead_ticks);
 /* The default lead: 5 ms in ticks. */

@@ -1,9 +1,9 @@
 /*
  * The consumer: the one thread of a session that drains rings, folds, and publishes.
  *
- * It sleeps unless there is a backlog, and wakes when a ring's segment is full, a root has ended, somebody flushes, or after 50 ms (or
- * the publish interval, if shorter). A barrier makes ends and flushes exact: it notes where each ring stands and is
- * passed when each was read to there.
+ * It sleeps unless there is a backlog, and wakes when a ring's segment is full, a root has ended, somebody flushes, or
+ * after 50 ms (or the publish interval, if shorter). A barrier makes ends and flushes exact: it notes where each ring
+ * stands and is passed when each was read to there.
  */
 #pragma once
 

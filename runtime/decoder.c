@@ -128,7 +128,8 @@ static void tell_start(vv_decoder *d, vv_lthread *t, uint64_t ns)
 }
 
 /* A node below parent, a frame's or the spawner's; after a relief the parent's index is read again through parent. */
-static uint32_t intern(vv_decoder *d, vv_lthread *t, const uint32_t *parent, uint32_t function, uint32_t site, unsigned edge)
+static uint32_t intern(vv_decoder *d, vv_lthread *t, const uint32_t *parent, uint32_t function, uint32_t site,
+                       unsigned edge)
 {
     vv_exec *x = t->exec;
     if (x->cct.count >= d->epoch_nodes && x->cct.count >= x->rollover_at && d->relieve)
@@ -162,7 +163,8 @@ static inline VV_INLINE void on_begin(vv_decoder *d, vv_lthread *t, uint64_t ns,
 {
     uint32_t function = (uint32_t)what, site = (uint32_t)(what >> 32), node;
     if (VV_UNLIKELY(t->depth == t->cap) || VV_UNLIKELY(t->excess)) {
-        if (t->excess || (!vv_lthread_grow(t, d->governor) && !(make_room(d, t->exec) && vv_lthread_grow(t, d->governor)))) {
+        if (t->excess ||
+            (!vv_lthread_grow(t, d->governor) && !(make_room(d, t->exec) && vv_lthread_grow(t, d->governor)))) {
             begin_excess(t, t->depth ? VV_EDGE_CALL : t->root ? VV_EDGE_ROOT : VV_EDGE_SPAWN);
             return;
         }
@@ -186,7 +188,8 @@ static inline VV_INLINE void on_begin(vv_decoder *d, vv_lthread *t, uint64_t ns,
     t->frames[t->depth++] = (vv_frame){.start_ns = ns, .call = ++t->begins, .node = node};
 }
 
-static inline VV_INLINE void end_call(vv_lthread *t, uint64_t ns, unsigned status, uint64_t await_ns, uint64_t await_count)
+static inline VV_INLINE void end_call(vv_lthread *t, uint64_t ns, unsigned status, uint64_t await_ns,
+                                      uint64_t await_count)
 {
     if (VV_UNLIKELY(t->excess || !t->depth)) {
         t->excess -= t->excess != 0;
@@ -233,7 +236,8 @@ static void on_thread_end(vv_decoder *d, vv_ring *r, uint64_t ns, unsigned statu
         on_end(t, ns, call_status[status], 0, 0);
     if (t->told) {
         vv_fact f = {.tag = VV_FACT_THREAD_END};
-        f.thread_end = (vv_thread_end){.thread = ref_of(d, t->engine, t->number), .ended_ns = ns, .status = (uint8_t)status};
+        f.thread_end =
+            (vv_thread_end){.thread = ref_of(d, t->engine, t->number), .ended_ns = ns, .status = (uint8_t)status};
         add_fact(d, t->exec, &f);
     }
     r->decoding = NULL;

@@ -1,9 +1,10 @@
 /*
  * The decoder: turns the records of the rings into counts, facts and ends.
  *
- * Rings are read in any order. A record that rests on one of another ring (a thread's start on its spawn, a thread's next leg on
- * its earlier one) blocks its ring until the other was read; as the producer saw the cause first, so does a reader that sees the
- * effect. Two sweeps without any progress prove that the cause was lost, and the reader goes on without it (force).
+ * Rings are read in any order. A record that rests on one of another ring (a thread's start on its spawn, a thread's
+ * next leg on its earlier one) blocks its ring until the other was read; as the producer saw the cause first, so does a
+ * reader that sees the effect. Two sweeps without any progress prove that the cause was lost, and the reader goes on
+ * without it (force).
  *
  * Owned by the consumer thread. Nothing recurses.
  */
@@ -36,7 +37,8 @@ typedef struct {
     uint64_t line_end, later;
 } vv_decoder;
 
-/* Executions for all slots that were admitted since; they are queued in admitted. Without memory slot->exec stays NULL. */
+/* Executions for all slots that were admitted since; they are queued in admitted. Without memory slot->exec stays
+ * NULL. */
 void vv_decoder_admit(vv_decoder *d);
 /* Forgets an execution for good. */
 void vv_decoder_drop(vv_decoder *d, vv_exec *x);

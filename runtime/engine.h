@@ -1,8 +1,8 @@
 /*
  * An engine: one program of the host, with the functions, files and call sites it has named so far.
  *
- * The tables only grow and their entries never move, so the consumer reads an entry without a lock once it has its number: the
- * number came through a ring, or through the count. Additions take the engine's lock.
+ * The tables only grow and their entries never move, so the consumer reads an entry without a lock once it has its
+ * number: the number came through a ring, or through the count. Additions take the engine's lock.
  */
 #pragma once
 

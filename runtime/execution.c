@@ -95,7 +95,8 @@ bool vv_slot_acquire(vv_slot *s)
     do {
         if (n == UINT64_MAX || n == 0)
             return false;
-    } while (!atomic_compare_exchange_weak_explicit(&s->threads, &n, n + 1, memory_order_acq_rel, memory_order_acquire));
+    } while (
+        !atomic_compare_exchange_weak_explicit(&s->threads, &n, n + 1, memory_order_acq_rel, memory_order_acquire));
     return true;
 }
 
@@ -117,7 +118,8 @@ bool vv_slot_return(vv_registry *r, vv_slot *s, uint32_t generation, uint8_t sta
     if (!atomic_compare_exchange_strong_explicit(&s->status, &none, status, memory_order_acq_rel, memory_order_acquire))
         return false;
     uint8_t open = VV_PHASE_OPEN;
-    atomic_compare_exchange_strong_explicit(&s->phase, &open, VV_PHASE_RETURNED, memory_order_acq_rel, memory_order_acquire);
+    atomic_compare_exchange_strong_explicit(&s->phase, &open, VV_PHASE_RETURNED, memory_order_acq_rel,
+                                            memory_order_acquire);
     return vv_slot_release(r, s, ticks);
 }
 

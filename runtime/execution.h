@@ -1,10 +1,10 @@
 /*
  * The registry of executions: a fixed array of slots, each owned by the lease count of its threads.
  *
- * A root takes a slot with two leases: the guard's, which vv_slot_return gives back, and the root thread's. Each spawn acquires one,
- * each thread's end releases one. Whoever releases the last makes the slot ready for the consumer, exactly once: by then the
- * root's status is set, and no producer is left. The consumer frees the slot at hand-off, before anything is published, and its
- * generation then moves on, so an old handle means nothing.
+ * A root takes a slot with two leases: the guard's, which vv_slot_return gives back, and the root thread's. Each spawn
+ * acquires one, each thread's end releases one. Whoever releases the last makes the slot ready for the consumer,
+ * exactly once: by then the root's status is set, and no producer is left. The consumer frees the slot at hand-off,
+ * before anything is published, and its generation then moves on, so an old handle means nothing.
  *
  * Lists of admitted and of ready slots are stacks that the consumer takes as a whole; nothing is ever scanned.
  */

@@ -1,8 +1,8 @@
 /*
  * The memory governor: every byte that grows with the host's load is reserved here before it is allocated.
  *
- * Three pools that never borrow from each other: Control (executions and their ends), Manual (calls selected by hand), General (all
- * else). A reservation is all or nothing and never waits. Owners are for diagnosis only.
+ * Three pools that never borrow from each other: Control (executions and their ends), Manual (calls selected by hand),
+ * General (all else). A reservation is all or nothing and never waits. Owners are for diagnosis only.
  *
  * Any thread. The governor lives as long as the session.
  */

@@ -1,9 +1,9 @@
 /*
  * The call path: what the host calls for each call, thread and execution.
  *
- * A push that is refused loses its record, counted, and keeps both sides in step: a refused begin drops its whole subtree (skip
- * counts its open calls), a refused end is told later by a resync record. Whatever is not the plain case makes the ring's
- * current thread differ from this one, so the plain case has one test for all of them.
+ * A push that is refused loses its record, counted, and keeps both sides in step: a refused begin drops its whole
+ * subtree (skip counts its open calls), a refused end is told later by a resync record. Whatever is not the plain case
+ * makes the ring's current thread differ from this one, so the plain case has one test for all of them.
  */
 #include "config.h"
 
@@ -191,7 +191,8 @@ static inline void end(varve_thread *t, unsigned status, uint64_t ticks)
 {
     vv_ring *r = t->ring;
     /* At depth 0 the last test holds too. */
-    if (VV_UNLIKELY(r->current != t->number) || VV_UNLIKELY(r->end == r->at) || VV_UNLIKELY(t->depth == t->await_depth)) {
+    if (VV_UNLIKELY(r->current != t->number) || VV_UNLIKELY(r->end == r->at) ||
+        VV_UNLIKELY(t->depth == t->await_depth)) {
         end_slow(t, status & 3, ticks);
         return;
     }
@@ -317,8 +318,8 @@ void vv_handles_done(varve_session *s)
     pthread_mutex_destroy(&s->handles.lock);
 }
 
-/* A root is named by its slot's address and, in the 16 bits that user addresses leave, its generation: it is never followed before the
- * generation was found to be current, so a second end after the execution is over ends nothing. */
+/* A root is named by its slot's address and, in the 16 bits that user addresses leave, its generation: it is never
+ * followed before the generation was found to be current, so a second end after the execution is over ends nothing. */
 enum { HANDLE_SHIFT = 48 };
 _Static_assert(sizeof(uintptr_t) == 8, "root handles keep a generation in the address");
 

@@ -1,15 +1,16 @@
 /*
  * Records of a ring: 8-byte words that commit themselves.
  *
- *   word 0 = payload << 8 | tag; never 0, written last with release order, so that the consumer needs no index: a zero word is the
- *   end of what there is. For events the payload is the tick's low 56 bits.
+ *   word 0 = payload << 8 | tag; never 0, written last with release order, so that the consumer needs no index:
+ *   a zero word is the end of what there is. For events the payload is the tick's low 56 bits.
  *
  *   begin            2 words   ticks           | function u32, site u32
  *   end              1         ticks             (the status is in the tag)
  *   awaited end      3         ticks           | await ns | intervals
  *   switch           1         thread number     (the following records are that thread's)
- *   bind             4         thread number   | begins | depth | spawns u32, slot u32   (from another ring: wait for that state)
- *   resync           2         thread number   | depth                       (ends were refused: deeper frames are gone)
+ *   bind             4         thread number   | begins | depth | spawns u32, slot u32
+ *                              (it comes from another ring: wait until it is there)
+ *   resync           2         thread number   | depth   (ends were refused: deeper frames are gone)
  *   spawn            4 + n     child number    | site u32, up u32 | name bytes | 0 | name, padded
  *   thread start     3         ticks           | thread number | slot of the execution, 1 in bit 32 for a root
  *   thread end       1         ticks             (the status is in the tag)

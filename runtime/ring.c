@@ -109,7 +109,8 @@ static void retire(vv_ring *r, vv_segment *s)
     memset(s, 0, VV_SEGMENT_BYTES);
     for (unsigned i = 0; i < VV_RING_SPARES; i++) {
         vv_segment *none = NULL;
-        if (atomic_compare_exchange_strong_explicit(&r->spares[i], &none, s, memory_order_release, memory_order_relaxed))
+        if (atomic_compare_exchange_strong_explicit(&r->spares[i], &none, s, memory_order_release,
+                                                    memory_order_relaxed))
             return;
     }
     segment_free(r->governor, s);

@@ -1,12 +1,13 @@
 /*
- * Rings: one for each (engine, OS thread), a chain of 256 KiB segments with one producer, the OS thread, and one consumer.
+ * Rings: one for each (engine, OS thread), a chain of 256 KiB segments with one producer, the OS thread, and one
+ * consumer.
  *
- * A push takes room (vv_ring_room), writes the record's words from the last to the first, and moves `at`. There is no commit index: see
- * record.h. A full segment rolls: a spare one or a new one is linked, and a parked consumer is woken. Where memory has no room
- * for one the push is refused, and nothing was written.
+ * A push takes room (vv_ring_room), writes the record's words from the last to the first, and moves `at`. There is no
+ * commit index: see record.h. A full segment rolls: a spare one or a new one is linked, and a parked consumer is woken.
+ * Where memory has no room for one the push is refused, and nothing was written.
  *
- * Life: active until its OS thread ends, then orphaned; the consumer pools it once it is drained, and the next OS thread that needs one
- * claims it. A ring is freed when both its session and its OS thread have let go of it.
+ * Life: active until its OS thread ends, then orphaned; the consumer pools it once it is drained, and the next OS
+ * thread that needs one claims it. A ring is freed when both its session and its OS thread have let go of it.
  */
 #pragma once
 
@@ -60,7 +61,8 @@ struct vv_ring {
 /* The ring that takes nothing: what a thread has before it is bound. */
 extern vv_ring vv_no_ring;
 
-/* A new active ring; its first segment comes with the first push. NULL: no memory. Two references: the session's and the caller's. */
+/* A new active ring; its first segment comes with the first push. NULL: no memory. Two references: the session's and
+ * the caller's. */
 vv_ring *vv_ring_new(vv_governor *g, vv_wake *wake, struct varve_engine *engine);
 void vv_ring_unref(vv_ring *r);
 /* The session lets go: segments are freed, and the ring refuses from now on. No producer may be inside. */
@@ -80,5 +82,6 @@ static inline void vv_ring_commit(vv_ring *r, uint64_t word0, uint64_t n)
     r->at += n;
 }
 
-/* Consumer: the next record's words, or NULL where the ring is empty. Retires segments on the way; *ret_retired counts them. */
+/* Consumer: the next record's words, or NULL where the ring is empty. Retires segments on the way; *ret_retired
+ * counts them. */
 const uint64_t *vv_ring_peek(vv_ring *r, uint64_t *ret_retired);

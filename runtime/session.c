@@ -34,7 +34,8 @@ static void fork_parent(void)
     pthread_mutex_unlock(&sessions_lock);
 }
 
-/* The child has this thread only. Its rings take nothing from now on, and its descriptors hold no lock of the parent's. */
+/* The child has this thread only. Its rings take nothing from now on, and its descriptors hold no lock of the
+ * parent's. */
 static void fork_child(void)
 {
     for (varve_session *s = sessions; s; s = s->next_session) {
@@ -207,7 +208,8 @@ varve_session *vv_session_open(const varve_options *options, const vv_session_te
         free_session(s);
         return &off_no_memory;
     }
-    snprintf(s->version, sizeof s->version, "%s", o.host_version && *o.host_version ? o.host_version : "varve " PACKAGE_VERSION);
+    snprintf(s->version, sizeof s->version, "%s",
+             o.host_version && *o.host_version ? o.host_version : "varve " PACKAGE_VERSION);
     vv_utf8_mend(s->version, strlen(s->version));
     s->root = store_root(&o, &err);
     if (!s->root || !open_store(s, &o, test, &err))

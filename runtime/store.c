@@ -53,7 +53,8 @@ const char *vv_step_name(vv_step s)
 
 const char *vv_gate_name(vv_gate g)
 {
-    static const char *const names[] = {"Open", "DiskGuardExceeded", "StoreUnavailable", "PermissionDenied", "PathConflict"};
+    static const char *const names[] = {"Open", "DiskGuardExceeded", "StoreUnavailable", "PermissionDenied",
+                                        "PathConflict"};
     return (unsigned)g < VV_ARRAY_LEN(names) ? names[g] : "?";
 }
 
@@ -225,7 +226,8 @@ static int write_ledger(vv_wstore *s, uint64_t total)
     if (os)
         return os;
     static const char pending[] = "tmp/usage-state.pending";
-    VV_CLEANUP(vv_close) int fd = openat(s->root_fd, pending, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+    VV_CLEANUP(vv_close)
+    int fd = openat(s->root_fd, pending, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
     if (fd < 0)
         return errno;
     if ((os = write_bytes(s, fd, bytes, sizeof bytes)) || (os = step(s, VV_STEP_LEDGER_FSYNC)))

@@ -1,9 +1,10 @@
 /*
  * The writer's side of a store: opening, locks, the ledger of bytes, and the publication of one file.
  *
- * A publication is the store format's section 13.2 step by step: file, fsync, rename, fsync of the directory, ledger, fsync of the root. Up
- * to the rename a failure loses the batch and nothing else. After it the file may be there for good, so the
- * failure is indeterminate: publish.lock stays held and everything else is blocked until vv_wstore_resolve succeeds.
+ * A publication is the store format's section 13.2 step by step: file, fsync, rename, fsync of the directory, ledger,
+ * fsync of the root. Up to the rename a failure loses the batch and nothing else. After it the file may be there for
+ * good, so the failure is indeterminate: publish.lock stays held and everything else is blocked until vv_wstore_resolve
+ * succeeds.
  *
  * Owned by one thread at a time, but for vv_wstore_gate and vv_wstore_takes_roots, which any thread may call.
  */
@@ -84,14 +85,14 @@ bool vv_wstore_takes_roots(const vv_wstore *s);
 uint64_t vv_wstore_high(const vv_wstore *s, vv_plane p);
 
 /*
- * The sequence a segment must carry, and its publication: whole encoded files. terminal lets a meta batch with RootEnded records try through
- * the latch. Outcomes: COMMITTED, LOST, BLOCKED, INDETERMINATE.
+ * The sequence a segment must carry, and its publication: whole encoded files. terminal lets a meta batch with
+ * RootEnded records try through the latch. Outcomes: COMMITTED, LOST, BLOCKED, INDETERMINATE.
  */
 uint64_t vv_wstore_next(const vv_wstore *s, vv_plane p);
 vv_published vv_wstore_publish(vv_wstore *s, vv_plane p, const uint8_t *file, size_t n, bool terminal);
 /* A CAS object. Also REUSED; a different file of its name is LOST with VV_GATE_CONFLICT. */
 vv_published vv_wstore_publish_object(vv_wstore *s, const vv_cid *cid, const uint8_t *file, size_t n);
 
-/* True where no publication is indeterminate (any more). *ret_plane (VV_PLANE_DATA or _META, -1 for an object) and *ret_sequence say
- * what was committed by this call; *ret_settled that something was. */
+/* True where no publication is indeterminate (any more). *ret_plane (VV_PLANE_DATA or _META, -1 for an object) and
+ * *ret_sequence say what was committed by this call; *ret_settled that something was. */
 bool vv_wstore_resolve(vv_wstore *s, bool *ret_settled, int *ret_plane, uint64_t *ret_sequence);

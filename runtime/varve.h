@@ -2,7 +2,8 @@
  * libvarve: the writer runtime. A host program (a language interpreter, any C program) records every call of its
  * logical threads; the library counts them in a calling-context tree and commits the tree to a store once a second.
  *
- *     varve_session *s = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .host_version = "mylang 1.0"});
+ *     varve_options o = {.struct_size = sizeof o, .host_version = "mylang 1.0"};
+ *     varve_session *s = varve_session_open(&o);
  *     varve_engine *e = varve_engine_open(s, &(varve_engine_info){.source_label = "main.my"});
  *     uint32_t f = varve_function_add(e, &(varve_function_info){.fqn = "main", .definition_key = "main"});
  *     varve_thread *t;
@@ -17,15 +18,18 @@
  * Where profiling is off (by configuration or because it can't run) the session is a shared object that owns nothing,
  * engines, roots and threads are NULL, and every call accepts NULL and does nothing: a host needs no second code path.
  *
- * Rules. The library prints nothing unless VARVE_STATUS=1 asks for one line at close, installs no signal handler, and never stops or
- * slows the host: pressure loses data, counted by cause. Nothing on the call path allocates, locks or enters the kernel, but
- * for a new 256 KiB ring segment now and then. In a child of fork() everything is off. Times are in ticks of varve_ticks().
+ * Rules. The library prints nothing unless VARVE_STATUS=1 asks for one line at close, installs no signal handler, and
+ * never stops or slows the host: pressure loses data, counted by cause. Nothing on the call path allocates, locks or
+ * enters the kernel, but for a new 256 KiB ring segment now and then. In a child of fork() everything is off. Times are
+ * in ticks of varve_ticks().
  *
- * Memory. Each OS thread that records keeps up to three 256 KiB ring segments for each engine; all memory counts against memory_bytes. Where
- * there is none a call is dropped with all below it, counted in the execution's health and in varve_status.
+ * Memory. Each OS thread that records keeps up to three 256 KiB ring segments for each engine; all memory counts
+ * against memory_bytes. Where there is none a call is dropped with all below it, counted in the execution's health and
+ * in varve_status.
  *
- * Threads. A varve_thread is a logical thread: it runs on one OS thread at a time and its functions are called there; after it
- * moved to another OS thread, call varve_thread_bind there first. Sessions, engines and roots may be used from any thread.
+ * Threads. A varve_thread is a logical thread: it runs on one OS thread at a time and its functions are called there;
+ * after it moved to another OS thread, call varve_thread_bind there first. Sessions, engines and roots may be used from
+ * any thread.
  */
 #ifndef VARVE_H
 #define VARVE_H
@@ -50,12 +54,13 @@ typedef enum { VARVE_CALL_OK, VARVE_CALL_ERRORED, VARVE_CALL_CANCELLED, VARVE_CA
 typedef enum { VARVE_THREAD_COMPLETED, VARVE_THREAD_CANCELLED, VARVE_THREAD_ERRORED } varve_thread_status;
 typedef enum { VARVE_SUCCEEDED, VARVE_FAILED, VARVE_CANCELLED, VARVE_PANICKED, VARVE_ABANDONED } varve_root_status;
 
-/* Zero (or NULL) means the default. The environment is read at open: BAML_PROFILE (unset, "1" or "true" = on, anything else
- * off), BAML_PROFILE_DIR (wins over store_root), BAML_PROFILE_PUBLISH_INTERVAL_MS (wins over publish_interval_ms). */
+/* Zero (or NULL) means the default. The environment is read at open: BAML_PROFILE (unset, "1" or "true" = on,
+ * anything else off), BAML_PROFILE_DIR (wins over store_root), BAML_PROFILE_PUBLISH_INTERVAL_MS (wins over
+ * publish_interval_ms). */
 typedef struct {
     size_t struct_size;           /* sizeof(varve_options) */
     const char *host_version;     /* "mylang 1.0", stored in the stream's header */
-    const char *store_root;       /* a profiles-v1 directory; default: the nearest .baml at or above the working directory */
+    const char *store_root; /* a profiles-v1 directory; default: the nearest .baml at or above the working directory */
     uint64_t memory_bytes;        /* all memory of the profiler; default 256 MiB, at least 8,921,088 */
     uint64_t max_project_bytes;   /* of the store on disk; default 10 GiB */
     uint64_t minimum_free_bytes;  /* of the file system; default 1 GiB */
@@ -84,14 +89,16 @@ typedef struct {
 /* Never NULL. Failure gives the off session with its reason in varve_session_status. */
 VARVE_API varve_session *varve_session_open(const varve_options *options);
 VARVE_API void varve_session_status(const varve_session *session, varve_status *ret_status);
-/* Commits all that was recorded before the call, open calls included. False where timeout_ms ran out first or the store failed. */
+/* Commits all that was recorded before the call, open calls included. False where timeout_ms ran out first or the
+ * store failed. */
 VARVE_API bool varve_flush(varve_session *session, uint64_t timeout_ms);
-/* Flushes (at most 5 s), stops the consumer and releases the stream. Executions still open read as Abandoned from then on, and
- * handles of engines, roots and threads are void. No other thread may be inside the library. The library registers no atexit
- * handler: the host calls this on its way out. */
+/* Flushes (at most 5 s), stops the consumer and releases the stream. Executions still open read as Abandoned from
+ * then on, and handles of engines, roots and threads are void. No other thread may be inside the library. The
+ * library registers no atexit handler: the host calls this on its way out. */
 VARVE_API void varve_session_close(varve_session *session);
 
-/* Texts are copied. program_id NULL: a fresh random one, right for any host whose functions get their numbers while it runs. */
+/* Texts are copied. program_id NULL: a fresh random one, right for any host whose functions get their numbers while
+ * it runs. */
 typedef struct {
     const uint8_t *program_id;  /* 16 bytes */
     const char *source_label;   /* the program as the user named it */
@@ -101,9 +108,15 @@ VARVE_API varve_engine *varve_engine_open(varve_session *session, const varve_en
 VARVE_API void varve_engine_close(varve_engine *engine);
 
 typedef enum { VARVE_FN_BYTECODE = 0, VARVE_FN_SYSOP = 1, VARVE_FN_NATIVE = 2 } varve_function_kind;
-typedef enum { VARVE_FN_USER = 0, VARVE_FN_COMPANION = 1, VARVE_FN_INTERNAL = 2, VARVE_FN_BUILTIN = 3 } varve_function_origin;
+typedef enum {
+    VARVE_FN_USER = 0,
+    VARVE_FN_COMPANION = 1,
+    VARVE_FN_INTERNAL = 2,
+    VARVE_FN_BUILTIN = 3
+} varve_function_origin;
 
-/* fqn is required; display_name defaults to it. Texts are copied, cut at 65536 bytes, and made valid UTF-8 ('?' for a bad byte). */
+/* fqn is required; display_name defaults to it. Texts are copied, cut at 65536 bytes, and made valid UTF-8 ('?' for
+ * a bad byte). */
 typedef struct {
     const char *fqn, *display_name, *definition_key;
     varve_function_kind kind;
@@ -112,8 +125,8 @@ typedef struct {
     uint32_t span_start, span_end; /* byte offsets, or lines where the host knows no offsets */
     const char *package;
 } varve_function_info;
-/* Adds a function to the engine's growing table, from 1. Any thread, at any time before its first call. 0 = no memory: calls to
- * function 0 are counted as unattributed. */
+/* Adds a function to the engine's growing table, from 1. Any thread, at any time before its first call. 0 = no
+ * memory: calls to function 0 are counted as unattributed. */
 VARVE_API uint32_t varve_function_add(varve_engine *engine, const varve_function_info *info);
 
 /* A file's id for call sites, stable for equal paths of one engine. */
@@ -124,22 +137,23 @@ VARVE_API uint32_t varve_site_add(varve_engine *engine, uint32_t file, uint32_t 
 /* Raw counter of the profiler's clock (rdtsc where the kernel trusts it, else monotonic ns). */
 VARVE_API uint64_t varve_ticks(void);
 
-/* Begins an execution and its root thread. runtime_id: 16 bytes the host knows the run by, NULL = random. NULL where inactive
- * (*ret_thread is NULL too). Neither blocks nor touches the file system. */
+/* Begins an execution and its root thread. runtime_id: 16 bytes the host knows the run by, NULL = random. NULL where
+ * inactive (*ret_thread is NULL too). Neither blocks nor touches the file system. */
 VARVE_API varve_root *varve_root_begin(varve_engine *engine, const uint8_t *runtime_id, varve_thread **ret_thread);
-/* Records the result; the first one wins, and a later call, even after the execution is over, does nothing. Descendants may go on; the
- * execution ends when its result is known and its last thread has ended, in either order. */
+/* Records the result; the first one wins, and a later call, even after the execution is over, does nothing.
+ * Descendants may go on; the execution ends when its result is known and its last thread has ended, in either order. */
 VARVE_API void varve_root_end(varve_root *root, varve_root_status status);
 
 /*
- * Spawns a child of parent's innermost open call (up = 0), its caller (up = 1), and so on. site is where; name (n bytes, may be
- * NULL) is cut at 256 bytes. The child belongs to the execution at once, and starts with varve_thread_start. NULL: not recorded.
- * Called where parent runs; the child may start on another OS thread.
+ * Spawns a child of parent's innermost open call (up = 0), its caller (up = 1), and so on. site is where; name (n
+ * bytes, may be NULL) is cut at 256 bytes. The child belongs to the execution at once, and starts with
+ * varve_thread_start. NULL: not recorded. Called where parent runs; the child may start on another OS thread.
  */
-VARVE_API varve_thread *varve_thread_spawn(varve_thread *parent, unsigned up, uint32_t site, const char *name, size_t n);
+VARVE_API varve_thread *varve_thread_spawn(varve_thread *parent, unsigned up, uint32_t site, const char *name,
+                                           size_t n);
 VARVE_API void varve_thread_start(varve_thread *thread, uint64_t ticks);
-/* An open await closes and calls still open end, at this tick: as Ok, Cancelled or Errored after the thread's own status. (For Exited, end
- * them before.) Frees the handle. A thread that never started leaves no trace. */
+/* An open await closes and calls still open end, at this tick: as Ok, Cancelled or Errored after the thread's own
+ * status. (For Exited, end them before.) Frees the handle. A thread that never started leaves no trace. */
 VARVE_API void varve_thread_end(varve_thread *thread, varve_thread_status status);
 VARVE_API void varve_thread_end_at(varve_thread *thread, varve_thread_status status, uint64_t ticks);
 /* The thread now runs on the calling OS thread. */
@@ -147,8 +161,9 @@ VARVE_API void varve_thread_bind(varve_thread *thread);
 /* Open calls of the thread. */
 VARVE_API uint64_t varve_thread_depth(const varve_thread *thread);
 
-/* One call. The pair must nest. Cost: one clock read and 8 to 16 bytes each. The _at forms take a tick already read, for
- * events that share an instant (a tail call, a switch of coroutines): ticks must not run backwards within a thread. */
+/* One call. The pair must nest. Cost: one clock read and 8 to 16 bytes each. The _at forms take a tick already read,
+ * for events that share an instant (a tail call, a switch of coroutines): ticks must not run backwards within a
+ * thread. */
 VARVE_API void varve_call_begin(varve_thread *thread, uint32_t function, uint32_t site);
 VARVE_API void varve_call_begin_at(varve_thread *thread, uint32_t function, uint32_t site, uint64_t ticks);
 VARVE_API void varve_call_end(varve_thread *thread, varve_call_status status);

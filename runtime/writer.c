@@ -15,8 +15,8 @@ enum {
     TABLE_MAX = 256 << 20,
 };
 
-bool vv_writer_init(vv_writer *w, vv_wstore *store, vv_decoder *d, _Atomic(varve_engine *) *engines, const char *version,
-                    size_t segment_target)
+bool vv_writer_init(vv_writer *w, vv_wstore *store, vv_decoder *d, _Atomic(varve_engine *) *engines,
+                    const char *version, size_t segment_target)
 {
     memset(w, 0, sizeof *w);
     w->store = store;
@@ -80,13 +80,15 @@ static void write_facts(vv_writer *w, vv_wr *out, vv_exec *x)
 /* Keeps what is left as one encoded group, where that is small. */
 static void encode_group(vv_writer *w, vv_exec *x)
 {
-    size_t most = 16 + (size_t)x->cct.dirty_count * ROW_MAX + (x->cct.overflowed ? OVERFLOW_MAX : 0) + facts_bytes(&x->facts);
+    size_t most =
+        16 + (size_t)x->cct.dirty_count * ROW_MAX + (x->cct.overflowed ? OVERFLOW_MAX : 0) + facts_bytes(&x->facts);
     uint8_t *p = most <= w->segment_target / 4 ? vv_gov_alloc(w->governor, VV_POOL_GENERAL, VV_OWN_WRITER, most) : NULL;
     if (!p) {
         w->urgent = true;
         return;
     }
-    /* The references of a segment that is being written, or is indeterminate, stay untouched: these rows need none later. */
+    /* The references of a segment that is being written, or is indeterminate, stay untouched: these rows need none
+     * later. */
     vv_cct_ref *refs = malloc((x->cct.dirty_count + 1ULL) * sizeof *refs);
     if (!refs) {
         vv_gov_free(w->governor, VV_POOL_GENERAL, p, most);
@@ -158,7 +160,8 @@ bool vv_writer_has_work(const vv_writer *w)
 
 bool vv_writer_is_full(const vv_writer *w)
 {
-    return w->urgent || w->group_bytes >= w->segment_target || w->decoder->fact_count * VV_ITEM_CHARGE >= w->segment_target;
+    return w->urgent || w->group_bytes >= w->segment_target ||
+           w->decoder->fact_count * VV_ITEM_CHARGE >= w->segment_target;
 }
 
 /* What became of the groups in flight. */
@@ -211,8 +214,11 @@ static void add_group(vv_writer *w, vv_exec *x, const vv_group *g, uint32_t refs
 {
     vv_data_add(&w->file, g);
     w->file_groups++;
-    w->flight[w->flight_count++] = (vv_flight){
-        .exec = x, .first_ref = w->refs_used, .refs = refs, .cct = vv_group_has_cct(g), .evidence = vv_group_has_evidence(g)};
+    w->flight[w->flight_count++] = (vv_flight){.exec = x,
+                                               .first_ref = w->refs_used,
+                                               .refs = refs,
+                                               .cct = vv_group_has_cct(g),
+                                               .evidence = vv_group_has_evidence(g)};
     w->refs_used += refs;
     x->in_flight = true;
 }
@@ -224,15 +230,22 @@ static size_t room_left(const vv_writer *w)
 
 static bool segment_is_full(const vv_writer *w, size_t want)
 {
-    return w->file_groups && (room_left(w) < want || w->flight_count == w->flight_cap || w->refs_used + 64 > w->refs_cap);
+    return w->file_groups &&
+           (room_left(w) < want || w->flight_count == w->flight_cap || w->refs_used + 64 > w->refs_cap);
 }
 
 static bool add_encoded(vv_writer *w, vv_exec *x)
 {
     if (segment_is_full(w, VV_GROUP_FIXED + x->group_cct + x->group_evidence) && !end_segment(w))
         return false;
-    vv_group g = {.root = x->root, .cct_health = x->group_health, .cct_records = x->group_rows, .evidence_records = x->group_facts,
-                  .cct = x->group, .cct_len = x->group_cct, .evidence = x->group + x->group_cct, .evidence_len = x->group_evidence};
+    vv_group g = {.root = x->root,
+                  .cct_health = x->group_health,
+                  .cct_records = x->group_rows,
+                  .evidence_records = x->group_facts,
+                  .cct = x->group,
+                  .cct_len = x->group_cct,
+                  .evidence = x->group + x->group_cct,
+                  .evidence_len = x->group_evidence};
     add_group(w, x, &g, 0);
     vv_gov_free(w->governor, VV_POOL_GENERAL, x->group, x->group_bytes);
     w->group_bytes -= x->group_bytes;
@@ -254,8 +267,8 @@ static bool add_live(vv_writer *w, vv_exec *x)
         vv_wr_reset(&w->evidence);
         uint32_t refs;
         vv_group g = {.root = x->root};
-        g.cct_records = vv_cct_seal(&x->cct, &w->cct, rows_room < refs_room ? rows_room : refs_room, w->refs + w->refs_used, &refs,
-                                    &g.cct_health, &more);
+        g.cct_records = vv_cct_seal(&x->cct, &w->cct, rows_room < refs_room ? rows_room : refs_room,
+                                    w->refs + w->refs_used, &refs, &g.cct_health, &more);
         if (!more) {
             g.evidence_records = x->facts.count;
             write_facts(w, &w->evidence, x);
@@ -389,7 +402,8 @@ static vv_published end_meta(vv_writer *w, uint64_t records, bool terminal)
 static uint64_t add_starts(vv_writer *w, size_t max_bytes, uint64_t *records)
 {
     uint64_t n = 0;
-    for (vv_exec *x = w->decoder->admitted; x && (!n || w->file.len + META_RECORD_MAX <= max_bytes); x = x->next_admitted, n++) {
+    for (vv_exec *x = w->decoder->admitted; x && (!n || w->file.len + META_RECORD_MAX <= max_bytes);
+         x = x->next_admitted, n++) {
         vv_meta_record m = {.tag = VV_META_ROOT_STARTED};
         m.root_started = (vv_root_started){.root = x->root, .started_ns = x->started_ns, .runtime_id = x->runtime_id};
         vv_meta_add(&w->file, &m);

@@ -1,7 +1,7 @@
 /*
- * The stream writer: one cycle takes what the decoder has and publishes it, the store format's section 13.3: new starts (meta), then
- * groups in root order packed into data segments, then ends (meta). Each batch is committed, or lost once and counted; none is tried
- * twice. Owned by the consumer thread; the counters are read by any.
+ * The stream writer: one cycle takes what the decoder has and publishes it, the store format's section 13.3: new starts
+ * (meta), then groups in root order packed into data segments, then ends (meta). Each batch is committed, or lost once
+ * and counted; none is tried twice. Owned by the consumer thread; the counters are read by any.
  */
 #pragma once
 
@@ -38,8 +38,8 @@ typedef struct {
 } vv_writer;
 
 /* False: no memory. */
-VV_MUST_CHECK bool vv_writer_init(vv_writer *w, vv_wstore *store, vv_decoder *d, _Atomic(varve_engine *) *engines, const char *version,
-                                  size_t segment_target);
+VV_MUST_CHECK bool vv_writer_init(vv_writer *w, vv_wstore *store, vv_decoder *d, _Atomic(varve_engine *) *engines,
+                                  const char *version, size_t segment_target);
 void vv_writer_done(vv_writer *w);
 
 /* An execution has ended: it leaves its slot, and what it still has waits, as small as may be. */

@@ -1,4 +1,5 @@
-/* The clock's function: continuous, monotone, the same for a tick before and after it was refined, and right; sizing's fixtures. */
+/* The clock's function: continuous, monotone, the same for a tick before and after it was refined, and right;
+ * sizing's fixtures. */
 #include "config.h"
 
 #include "runtime/clock.h"

@@ -59,8 +59,11 @@ static int write_until_killed(const char *root)
     crash c = {getenv("CRASH_STEP"), at ? strtoul(at, NULL, 10) : 1};
     uint64_t interval = 0;
     vv_session_test test = {.hooks = {.step = maybe_die, .ctx = &c}};
-    varve_session *v = vv_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = root,
-                                                        .minimum_free_bytes = 1, .publish_interval_ms = &interval}, &test);
+    varve_session *v = vv_session_open(&(varve_options){.struct_size = sizeof(varve_options),
+                                                        .store_root = root,
+                                                        .minimum_free_bytes = 1,
+                                                        .publish_interval_ms = &interval},
+                                       &test);
     varve_status st;
     varve_session_status(v, &st);
     if (st.state != VARVE_ACTIVE) {
@@ -103,7 +106,8 @@ static int judge_execution(const look *l, const vv_stream *stream, const vv_exec
     if (x->has_end && (x->status != VV_EXEC_SUCCEEDED || x->index_state != VV_INDEX_COMPLETE || !f->complete ||
                        sum.started != CALLS || sum.ok != CALLS))
         bad = complain("an ended execution is not whole", x);
-    if (!x->has_end && (x->status != VV_EXEC_ABANDONED || x->index_state != VV_INDEX_NO_ROOT_ENDED || sum.started > CALLS))
+    if (!x->has_end &&
+        (x->status != VV_EXEC_ABANDONED || x->index_state != VV_INDEX_NO_ROOT_ENDED || sum.started > CALLS))
         bad = complain("an unended execution is not abandoned", x);
     if (f->issue_count > !x->has_end)
         bad = complain("a committed segment does not fold", x);

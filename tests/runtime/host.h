@@ -1,5 +1,6 @@
 /*
- * What the runtime's tests share: a store in a temporary directory, and a look at what was committed to it, through the reader.
+ * What the runtime's tests share: a store in a temporary directory, and a look at what was committed to it, through the
+ * reader.
  */
 #pragma once
 
@@ -43,8 +44,10 @@ static inline void store_remove(const test_store *s)
 
 static inline varve_session *session_at(const test_store *s, uint64_t interval_ms)
 {
-    varve_session *v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .host_version = "test 1",
-                                                           .store_root = s->root, .minimum_free_bytes = 1,
+    varve_session *v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options),
+                                                           .host_version = "test 1",
+                                                           .store_root = s->root,
+                                                           .minimum_free_bytes = 1,
                                                            .publish_interval_ms = &interval_ms});
     varve_status st;
     varve_session_status(v, &st);

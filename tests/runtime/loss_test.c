@@ -1,6 +1,6 @@
 /*
- * What memory, order and the store take away is counted, and the rest stays exact. The consumer is the test itself (or its passes are
- * taken one by one), so every order is made on purpose.
+ * What memory, order and the store take away is counted, and the rest stays exact. The consumer is the test itself (or
+ * its passes are taken one by one), so every order is made on purpose.
  */
 #include "config.h"
 
@@ -147,7 +147,8 @@ static vv_decoded drain(varve_session *v, unsigned n, bool *moved)
     return vv_decoder_drain(&v->decoder, r, 1000, false, moved);
 }
 
-/* Three generations on three rings, read youngest first; then a thread that goes on elsewhere, its later leg read first. */
+/* Three generations on three rings, read youngest first; then a thread that goes on elsewhere, its later leg read
+ * first. */
 START_TEST(rings_in_reverse)
 {
     test_store s = store_make();

@@ -1,4 +1,5 @@
-/* Where profiling is off, by wish or by necessity: nothing exists, nothing is touched, every call is harmless, the reason is told. */
+/* Where profiling is off, by wish or by necessity: nothing exists, nothing is touched, every call is harmless, the
+ * reason is told. */
 #include "config.h"
 
 #include "runtime/varve.h"
@@ -119,8 +120,8 @@ START_TEST(roots)
     ck_assert_int_eq(chdir(s.dir), 0);
     setenv("BAML_PROFILE_DIR", "here/profiles-v1/", 1);
     setenv("BAML_PROFILE_PUBLISH_INTERVAL_MS", "nonsense", 1);
-    varve_session *v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = "/nowhere/at/all",
-                                                           .minimum_free_bytes = 1});
+    varve_session *v = varve_session_open(&(varve_options){
+        .struct_size = sizeof(varve_options), .store_root = "/nowhere/at/all", .minimum_free_bytes = 1});
     varve_status st;
     varve_session_status(v, &st);
     char want[128];
@@ -151,7 +152,8 @@ START_TEST(forked)
         for (unsigned i = 0; i < 100000; i++)
             varve_call_begin(t, f, 0);
         varve_thread *none;
-        ok = ok && !varve_root_begin(e, NULL, &none) && !varve_thread_spawn(t, 0, 0, NULL, 0) && !varve_engine_open(v, NULL);
+        ok = ok && !varve_root_begin(e, NULL, &none) && !varve_thread_spawn(t, 0, 0, NULL, 0) &&
+             !varve_engine_open(v, NULL);
         ok = ok && !varve_function_add(e, &(varve_function_info){.fqn = "g"}) && !varve_flush(v, 1000);
         varve_thread_end(t, VARVE_THREAD_COMPLETED);
         varve_root_end(r, VARVE_FAILED);
@@ -200,7 +202,8 @@ START_TEST(forked_child_holds_no_lock)
 }
 END_TEST
 
-/* A full disk (here: the limit of the project) stops the recording, not the host; it is told, and new executions stay off. */
+/* A full disk (here: the limit of the project) stops the recording, not the host; it is told, and new executions
+ * stay off. */
 START_TEST(disk_limit)
 {
     test_store s = store_make();

@@ -31,8 +31,9 @@ START_TEST(counts_and_times)
     varve_session *v = session_at(&s, 1000);
     varve_engine *e = varve_engine_open(v, &(varve_engine_info){.source_label = "prog", .revision_label = "r1"});
     uint32_t file = varve_file_add(e, "dir/prog.x");
-    uint32_t f_main = varve_function_add(e, &(varve_function_info){.fqn = "main", .definition_key = "m:main",
-                                                                    .source_file = "dir/prog.x", .span_start = 3, .span_end = 9});
+    uint32_t f_main = varve_function_add(
+        e, &(varve_function_info){
+               .fqn = "main", .definition_key = "m:main", .source_file = "dir/prog.x", .span_start = 3, .span_end = 9});
     uint32_t f_fib = function(e, "fib"), f_leaf = function(e, "leaf");
     uint32_t site1 = varve_site_add(e, file, 10, 12, 1), site2 = varve_site_add(e, file, 20, 22, 2);
     ck_assert_uint_eq(site1, varve_site_add(e, file, 10, 12, 1));
@@ -89,13 +90,15 @@ START_TEST(counts_and_times)
 }
 END_TEST
 
-/* Coroutines by hand: each switch is one instant, charged as await on both sides, so that self times add up to the whole. */
+/* Coroutines by hand: each switch is one instant, charged as await on both sides, so that self times add up to the
+ * whole. */
 START_TEST(awaits_balance)
 {
     test_store s = store_make();
     varve_session *v = session_at(&s, 1000);
     varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f_main = function(e, "main"), f_resume = function(e, "resume"), f_co = function(e, "co"), f_in = function(e, "in");
+    uint32_t f_main = function(e, "main"), f_resume = function(e, "resume"), f_co = function(e, "co"),
+             f_in = function(e, "in");
     varve_thread *t, *c;
     varve_root *r = varve_root_begin(e, NULL, &t);
     varve_call_begin(t, f_main, 0);
@@ -142,7 +145,8 @@ START_TEST(awaits_balance)
 }
 END_TEST
 
-/* A coroutine that dies suspended: its last await closes at the tick of its end, and its open calls end as cancelled. */
+/* A coroutine that dies suspended: its last await closes at the tick of its end, and its open calls end as
+ * cancelled. */
 START_TEST(dies_suspended)
 {
     test_store s = store_make();

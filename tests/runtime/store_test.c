@@ -75,9 +75,11 @@ static vv_euid euid_of(uint8_t b)
 
 static vv_code try_open(vv_wstore **s, uint8_t id, faults *f, uint64_t max_bytes, vv_error *err)
 {
-    vv_wstore_options o = {.root = root, .euid = euid_of(id), .max_project_bytes = max_bytes, .minimum_free_bytes = 1000};
+    vv_wstore_options o = {
+        .root = root, .euid = euid_of(id), .max_project_bytes = max_bytes, .minimum_free_bytes = 1000};
     if (f)
-        o.hooks = (vv_wstore_hooks){.step = fault_step, .write = fault_write, .free_bytes = f->free ? fault_free : NULL, .ctx = f};
+        o.hooks = (vv_wstore_hooks){
+            .step = fault_step, .write = fault_write, .free_bytes = f->free ? fault_free : NULL, .ctx = f};
     return vv_wstore_open(s, &o, err);
 }
 
@@ -202,7 +204,9 @@ START_TEST(in_use_by_another_process)
         int fd = open(path, O_RDWR);
         int busy = flock(fd, LOCK_EX | LOCK_NB);
         int other_stream = try_open(&other, 8, NULL, 1 << 30, NULL);
-        _exit(busy == -1 && other_stream == VV_OK && publish_as(other, 8, VV_PLANE_META, false).outcome == VV_COMMITTED ? 0 : 1);
+        _exit(busy == -1 && other_stream == VV_OK && publish_as(other, 8, VV_PLANE_META, false).outcome == VV_COMMITTED
+                  ? 0
+                  : 1);
     }
     int status;
     waitpid(pid, &status, 0);
@@ -261,8 +265,8 @@ START_TEST(fails_before_the_rename)
 END_TEST
 
 /* After the rename a failure is indeterminate: all is blocked, the lock is held, until it is resolved as committed. */
-static const vv_step after[] = {VV_STEP_FSYNC_DIRECTORY, VV_STEP_LEDGER_WRITE, VV_STEP_LEDGER_FSYNC, VV_STEP_LEDGER_RENAME,
-                                VV_STEP_FSYNC_ROOT};
+static const vv_step after[] = {VV_STEP_FSYNC_DIRECTORY, VV_STEP_LEDGER_WRITE, VV_STEP_LEDGER_FSYNC,
+                                VV_STEP_LEDGER_RENAME, VV_STEP_FSYNC_ROOT};
 
 START_TEST(indeterminate)
 {
@@ -405,7 +409,8 @@ END_TEST
 static const struct {
     const char *old, *want;
 } ignores[] = {
-    {NULL, "*\n"}, {"*\n", "*\n"}, {"a\n  *\t\r\nb", "a\n  *\t\r\nb"}, {"x\n", "x\n*\n"}, {"x", "x\n*\n"}, {"**\n", "**\n*\n"}, {"", "*\n"},
+    {NULL, "*\n"},       {"*\n", "*\n"}, {"a\n  *\t\r\nb", "a\n  *\t\r\nb"}, {"x\n", "x\n*\n"}, {"x", "x\n*\n"},
+    {"**\n", "**\n*\n"}, {"", "*\n"},
 };
 
 START_TEST(gitignore)

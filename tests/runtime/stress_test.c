@@ -1,6 +1,7 @@
 /*
- * Many at once: OS threads that pass logical threads on to each other, spawn, await, begin and end executions, name functions, while
- * others flush and ask for the status. What they say they did is what is read back. Made for ThreadSanitizer.
+ * Many at once: OS threads that pass logical threads on to each other, spawn, await, begin and end executions, name
+ * functions, while others flush and ask for the status. What they say they did is what is read back. Made for
+ * ThreadSanitizer.
  */
 #include "config.h"
 
@@ -100,7 +101,8 @@ static void spawn(crowd *c, task *t)
 static void call(crowd *c, task *t)
 {
     if (t->depth < DEPTH_MAX && test_below(&t->rng, 2)) {
-        varve_call_begin(t->thread, some_function(c, &t->rng), varve_site_add(c->engine, 1, (uint32_t)test_below(&t->rng, 3), 9, 1));
+        varve_call_begin(t->thread, some_function(c, &t->rng),
+                         varve_site_add(c->engine, 1, (uint32_t)test_below(&t->rng, 3), 9, 1));
         t->depth++;
         atomic_fetch_add(&t->run->begins, 1);
     } else if (t->depth) {
