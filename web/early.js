@@ -6,9 +6,12 @@ const MIN_PIXELS = 256;
 
 let pending = null;
 
-/** Device pixels across the window: what the server folds by. */
-export function pixelsAcross() {
-    return Math.min(MAX_PIXELS, Math.max(MIN_PIXELS, Math.round(innerWidth * devicePixelRatio)));
+/**
+ * Device pixels across the screen: what the server folds by. The screen's, not the window's, so that a resized window
+ * needs no new answer; and asking for the window's would make the browser lay out a page that is not there yet.
+ */
+function pixelsAcross() {
+    return Math.min(MAX_PIXELS, Math.max(MIN_PIXELS, Math.round(screen.width * devicePixelRatio)));
 }
 
 /** Parameters of a run's whole graph. */

@@ -2,7 +2,7 @@
 // the walk to its children and, as siblings stand widest first, to the siblings after it.
 
 import { EDGE, FLAG } from './flame-layout.js';
-import { functionName } from './format.js';
+import { formatCount, functionName } from './format.js';
 
 export const ROW = 22;
 const BOX = ROW - 1;
@@ -42,7 +42,7 @@ const CHROME = {
 /** Words for a node that is no function. */
 export function specialName(flame, node) {
     const flags = flame.flags[node];
-    if (flags & FLAG.sliver) return `${flame.nodes[node].toLocaleString('en-US')} narrower frames`;
+    if (flags & FLAG.sliver) return `${formatCount(flame.nodes[node])} narrower frames`;
     if (flags & FLAG.overflow) return '(calls without a path: overflow)';
     return '(unknown function)';
 }

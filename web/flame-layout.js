@@ -8,6 +8,8 @@ import { functionName, textOf } from './format.js';
 export const EDGE = { root: 0, call: 1, spawn: 2, unknown: 3, folded: 4 };
 export const FLAG = { open: 1, overflow: 2, parentMissing: 4, undefined: 8, timingIncomplete: 16, sliver: 32 };
 
+const FEW = 24;
+
 const NUMBERS = {
     calls: 'calls',
     open: 'open',
@@ -124,26 +126,9 @@ export function exactValue(flame, name, node) {
  * @returns {Layout}
  */
 export function layout(flame, metric) {
-    const { count } = flame;
-    const place = {
-        ...measure(flame, OWN[metric] ? flame[OWN[metric]] : null),
-        order: null,
-        x: new Float64Array(count + 1),
-        w: new Float64Array(count + 1),
-        depth: new Int32Array(count + 1),
-        squeezed: new Uint8Array(count + 1),
-        total: 0,
-        maxDepth: -1,
-    };
-    place.order = sortedChildren(flame, place.first, place.size);
-    place.total = place.sums[count];
-    place.w[count] = 1;
-    place.depth[count] = -1;
-    placeChildren(place, count, place.total);
-    for (let i = 0; i < count; i++) {
-        if (place.first[i] < place.first[i + 1]) placeChildren(place, i, place.size[i]);
-    }
-    return place;
+    const sizes = measure(flame, OWN[metric] ? flame[OWN[metric]] : null);
+    const order = sortedChildren(flame, sizes);
+    return { ...sizes, order, ...positions(flame.count, order, sizes), total: sizes.sums[flame.count] };
 }
 
 // From the leaves up, in one pass: how large each node is, what its children add up to, where their list starts, and
@@ -151,6 +136,8 @@ export function layout(flame, metric) {
 // a spawned child takes no part in its parent.
 function measure(flame, own) {
     const { count, parent, edge, flags, inclusive, self, await: waited } = flame;
+    const { sliver } = FLAG;
+    const { spawn } = EDGE;
     const size = new Float64Array(count);
     const sums = new Float64Array(count + 1);
     const callees = own ? sums : new Float64Array(count + 1);
@@ -165,13 +152,13 @@ function measure(flame, own) {
             // An open call's own inclusive time lags behind its children's: no box is narrower than they are.
             value = self[i] + waited[i] + callees[i];
             if (inclusive[i] > value) value = inclusive[i];
-            if (edge[i] !== EDGE.spawn) callees[up] += value;
+            if (edge[i] !== spawn) callees[up] += value;
         }
         if (!(value > 0)) value = 0;
         size[i] = value;
         sums[up] += value;
         first[up + 1]++;
-        if (foldedBelow[i] || flags[i] & FLAG.sliver) {
+        if (foldedBelow[i] || flags[i] & sliver) {
             foldedBelow[i] = 1;
             foldedBelow[up] = 1;
         }
@@ -180,55 +167,77 @@ function measure(flame, own) {
     return { size, sums, foldedBelow, first };
 }
 
-function placeChildren(place, node, whole) {
-    const { first, order, x, w, depth, size, sums } = place;
-    const sum = sums[node];
-    const base = sum > whole ? sum : whole;
-    const scale = base > 0 ? w[node] / base : 0;
-    const below = depth[node] + 1;
-    const end = first[node + 1];
-    let left = x[node];
-    for (let k = first[node]; k < end; k++) {
-        const child = order[k];
-        const width = size[child] * scale;
-        x[child] = left;
-        w[child] = width;
-        depth[child] = below;
-        left += width;
+// From the top down: the virtual root first, then each node before its children.
+function positions(count, order, { size, sums, first }) {
+    const x = new Float64Array(count + 1);
+    const w = new Float64Array(count + 1);
+    const depth = new Int32Array(count + 1);
+    const squeezed = new Uint8Array(count + 1);
+    let maxDepth = -1;
+    w[count] = 1;
+    depth[count] = -1;
+    for (let turn = -1; turn < count; turn++) {
+        const node = turn < 0 ? count : turn;
+        const end = first[node + 1];
+        let k = first[node];
+        if (k === end) continue;
+        const sum = sums[node];
+        const whole = turn < 0 ? sum : size[node];
+        const base = sum > whole ? sum : whole;
+        const scale = base > 0 ? w[node] / base : 0;
+        const below = depth[node] + 1;
+        let left = x[node];
+        if (sum > whole * (1 + 1e-9)) squeezed[node] = 1;
+        if (below > maxDepth) maxDepth = below;
+        for (; k < end; k++) {
+            const child = order[k];
+            const width = size[child] * scale;
+            x[child] = left;
+            w[child] = width;
+            depth[child] = below;
+            left += width;
+        }
     }
-    if (sum > whole * (1 + 1e-9)) place.squeezed[node] = 1;
-    if (below > place.maxDepth && end > first[node]) place.maxDepth = below;
+    return { x, w, depth, squeezed, maxDepth };
 }
 
-function sortedChildren(flame, first, size) {
+// Widest first, equal ones in the order of the answer, what is folded last.
+function sortedChildren(flame, { first, size, foldedBelow }) {
     const { count, parent, flags } = flame;
     const next = first.slice();
     const order = new Int32Array(count);
     for (let i = 0; i < count; i++) order[next[parent[i] < 0 ? count : parent[i]]++] = i;
-    const key = (i) => (flags[i] & FLAG.sliver ? -1 : size[i]);
     for (let i = 0; i <= count; i++) {
-        if (first[i + 1] - first[i] > 1) sortSlice(order, key, first[i], first[i + 1]);
+        const from = first[i];
+        const to = first[i + 1];
+        if (to - from < 2) continue;
+        if (to - from > FEW) order.subarray(from, to).sort((a, b) => size[b] - size[a] || a - b);
+        else insertionSort(order, size, from, to);
+        if (foldedBelow[i]) foldedLast(order, flags, from, to);
     }
     return order;
 }
 
-// Largest key first, equal ones in the order of the answer. Most nodes have few children: there an insertion sort in
-// place beats a call into the engine's sort.
-function sortSlice(list, key, from, to) {
-    if (to - from > 24) {
-        list.subarray(from, to).sort((a, b) => key(b) - key(a) || a - b);
-        return;
-    }
+// Most nodes have few children, for which a sort in place beats a call into the engine's.
+function insertionSort(list, size, from, to) {
     for (let i = from + 1; i < to; i++) {
         const value = list[i];
-        const own = key(value);
+        const own = size[value];
         let k = i - 1;
-        while (k >= from && key(list[k]) < own) {
+        while (k >= from && size[list[k]] < own) {
             list[k + 1] = list[k];
             k--;
         }
         list[k + 1] = value;
     }
+}
+
+function foldedLast(list, flags, from, to) {
+    const folded = list.subarray(from, to).filter((i) => flags[i] & FLAG.sliver);
+    if (!folded.length) return;
+    const others = list.subarray(from, to).filter((i) => !(flags[i] & FLAG.sliver));
+    list.set(others, from);
+    list.set(folded, from + others.length);
 }
 
 /**

@@ -3,7 +3,7 @@
 import { Resource } from './api.js';
 import { emptyState, noCalls } from './badges.js';
 import { h, setAttr, setChildren, setText } from './dom.js';
-import { flameParams, pixelsAcross } from './early.js';
+import { flameParams } from './early.js';
 import { nameOf, Painter, ROW } from './flame-draw.js';
 import {
     decode,
@@ -68,7 +68,6 @@ class FlameView {
         this.theme = document.documentElement.dataset.theme;
         this.build(el);
         this.listen();
-        this.measure();
         this.load();
     }
 
@@ -176,12 +175,13 @@ class FlameView {
 
     /** Asks for the whole run's graph. */
     async load() {
-        const key = `${this.metric.name} ${pixelsAcross()}`;
+        const params = flameParams(this.params.id, this.metric.name);
+        const key = `${params.metric} ${params.width}`;
         if (this.loading === key) return;
         if (this.request) this.request.abort();
         this.request = new AbortController();
         if (!this.resource || this.resource.key !== key) {
-            this.resource = new Resource('/api/v1/flame', flameParams(this.params.id, this.metric.name));
+            this.resource = new Resource('/api/v1/flame', params);
             this.resource.key = key;
         }
         this.loading = key;
@@ -206,7 +206,6 @@ class FlameView {
         this.running = answer.evidence.running > 0;
         this.base = this.model(decode(answer), metric);
         this.base.folded = answer.truncated || Number(answer.folded && answer.folded.nodes) > 0;
-        this.requestWidth = this.width;
         this.detailKey = null;
         this.canvas.dataset.nodes = this.base.flame.count;
         if (fine && this.refreshDetail()) return;
@@ -214,6 +213,8 @@ class FlameView {
         this.showZoom(false);
         this.select(nodeOf(this.shown.flame, this.selectedKey), false);
         if (first && this.selected < 0) this.showDetail();
+        // At once: the browser has a frame to show sooner than by waiting for the next one to begin.
+        this.paint();
     }
 
     // While a finer graph of a part is shown, it stays until its own new numbers are there.
@@ -383,14 +384,12 @@ class FlameView {
     measure() {
         const width = this.scroller.clientWidth;
         const height = this.scroller.clientHeight;
-        const before = this.width;
         this.width = width;
         this.height = height;
-        this.painter.resize(width, height, devicePixelRatio || 1);
+        this.painter.resize(width, height, devicePixelRatio);
         this.canvas.style.width = `${width}px`;
         this.canvas.style.height = `${height}px`;
         this.resizeSpace();
-        if (this.base && before !== width && this.base.folded && width > this.requestWidth * 1.2) this.load();
         if (this.base) this.paint();
     }
 
@@ -416,7 +415,8 @@ class FlameView {
         cancelAnimationFrame(this.frame);
         this.frame = 0;
         const model = this.shown;
-        if (!model || this.stopped) return;
+        if (!model || this.stopped || !this.width) return;
+        if (this.painter.ratio !== devicePixelRatio) this.painter.resize(this.width, this.height, devicePixelRatio);
         const nothing = !(model.total > 0);
         this.message.hidden = !nothing;
         if (nothing) setChildren(this.message, [this.emptyFor(model)]);

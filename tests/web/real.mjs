@@ -83,7 +83,8 @@ await test('the list shows the recorded run', async () => {
 await test('a click opens it as a flame graph', async () => {
     await page.locator('.runs tbody tr').first().click();
     const state = await drawn(page);
-    const answer = await api(`flame?execution=${run.execution_id}&metric=inclusive_ns&width=1280`);
+    const width = await page.evaluate(() => Math.round(screen.width * devicePixelRatio));
+    const answer = await api(`flame?execution=${run.execution_id}&metric=inclusive_ns&width=${width}`);
     assert.equal(state.nodes, answer.nodes.length);
     await waitText('[data-fact=calls]', grouped(run.total_calls));
     await page.screenshot({ path: join(shots, 'flame.png') });
