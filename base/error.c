@@ -64,8 +64,15 @@ void vv_context(vv_error *err, const char *fmt, ...)
     va_start(ap, fmt);
     int n = vsnprintf(err->msg, sizeof err->msg, fmt, ap);
     va_end(ap);
-    if (n >= 0 && (size_t)n < sizeof err->msg)
-        snprintf(err->msg + n, sizeof err->msg - (size_t)n, ": %s", old);
+    size_t at = n < 0 ? sizeof err->msg : (size_t)n;
+    if (at + 3 > sizeof err->msg)
+        return;
+    memcpy(err->msg + at, ": ", 2);
+    at += 2;
+    size_t keep = strlen(old), room = sizeof err->msg - at - 1;
+    keep = keep < room ? keep : room;
+    memcpy(err->msg + at, old, keep);
+    err->msg[at + keep] = 0;
 }
 
 void vv_error_clear(vv_error *err)
