@@ -9,8 +9,7 @@ const BOX = ROW - 1;
 const MIN_WIDTH = 1;
 const MIN_LABEL = 30;
 const PAD = 6;
-const FONT =
-    '12px ui-sans-serif, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "Noto Sans", sans-serif';
+const FONT = '12px system-ui, sans-serif';
 
 const CHROME = {
     light: {

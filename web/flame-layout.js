@@ -9,6 +9,7 @@ export const EDGE = { root: 0, call: 1, spawn: 2, unknown: 3, folded: 4 };
 export const FLAG = { open: 1, overflow: 2, parentMissing: 4, undefined: 8, timingIncomplete: 16, sliver: 32 };
 
 const FEW = 24;
+const EXACT = 2 ** 53;
 
 const NUMBERS = {
     calls: 'calls',
@@ -48,7 +49,8 @@ export function decode(answer) {
     const flame = blank(rows.length, answer.functions || [], answer.contexts || null);
     const { parent, fn, edge, flags, functions } = flame;
     const place = ['parent', 'function', 'edge', 'flags'].map((name) => at.get(name) ?? -1);
-    const [c0, c1, c2, c3, c4, c5, c6, c7] = Object.values(NUMBERS).map((name) => at.get(name) ?? -1);
+    const counters = Object.values(NUMBERS).map((name) => at.get(name) ?? -1);
+    const [c0, c1, c2, c3, c4, c5, c6, c7] = counters;
     const { calls, open, errors, cancelled, inclusive, self, await: waited, nodes } = flame;
     // Written out, as each row is far away in memory: it is visited once.
     for (let i = 0; i < rows.length; i++) {
@@ -59,24 +61,27 @@ export function decode(answer) {
         fn[i] = of >= 0 && of < functions.length ? of : -1;
         edge[i] = edgeCode(row[place[2]]);
         flags[i] = row[place[3]];
-        calls[i] = number(flame, row[c0], 0, i);
-        open[i] = number(flame, row[c1], 1, i);
-        errors[i] = number(flame, row[c2], 2, i);
-        cancelled[i] = number(flame, row[c3], 3, i);
-        inclusive[i] = number(flame, row[c4], 4, i);
-        self[i] = number(flame, row[c5], 5, i);
-        waited[i] = number(flame, row[c6], 6, i);
-        nodes[i] = number(flame, row[c7], 7, i);
+        calls[i] = row[c0];
+        open[i] = row[c1];
+        errors[i] = row[c2];
+        cancelled[i] = row[c3];
+        inclusive[i] = row[c4];
+        self[i] = row[c5];
+        waited[i] = row[c6];
+        nodes[i] = row[c7];
+        if (!(calls[i] + errors[i] + inclusive[i] + self[i] + waited[i] < EXACT))
+            keepExact(flame, row, i, counters);
     }
     return flame;
 }
 
-// A counter as a double; above 2^53 it comes as a string, which is kept beside.
-function number(flame, value, column, i) {
-    if (typeof value === 'number') return value;
-    if (typeof value !== 'string') return 0;
-    flame.exact.set(column * flame.count + i, value);
-    return Number(value);
+// Counters above 2^53 come as strings, which are kept beside their doubles. What is no number at all counts as zero.
+function keepExact(flame, row, i, counters) {
+    Object.keys(NUMBERS).forEach((name, column) => {
+        const value = row[counters[column]];
+        if (Number.isNaN(flame[name][i])) flame[name][i] = 0;
+        else if (typeof value === 'string') flame.exact.set(column * flame.count + i, value);
+    });
 }
 
 function edgeCode(word) {

@@ -62,6 +62,9 @@ class FlameView {
     constructor(el, params) {
         this.params = params;
         this.range = { from: 0, to: 1 };
+        this.top = 0;
+        this.width = 0;
+        this.height = 0;
         this.hovered = -1;
         this.selected = -1;
         this.selectedKey = null;
@@ -143,6 +146,7 @@ class FlameView {
         canvas.addEventListener('focus', () => this.invalidate());
         canvas.addEventListener('blur', () => this.invalidate());
         this.scroller.addEventListener('scroll', () => {
+            this.top = this.scroller.scrollTop;
             this.unhover();
             this.invalidate();
         });
@@ -358,25 +362,37 @@ class FlameView {
         this.resizeSpace();
         const target = node < 0 ? { from: 0, to: 1 } : rangeOf(place, node);
         const top = node < 0 ? 0 : Math.max(0, (place.depth[node] - KEEP_ROWS_ABOVE) * ROW);
-        const moveTop = animate || !inRows(this.scroller, place.depth[node]);
-        this.move(target, moveTop ? top : this.scroller.scrollTop, animate && !still.matches ? ZOOM_MS : 0);
+        const moveTop = animate || !this.inRows(place.depth[node]);
+        this.move(target, moveTop ? top : this.top, animate && !still.matches ? ZOOM_MS : 0);
     }
 
     move(target, top, duration) {
         cancelAnimationFrame(this.animation);
-        const start = { ...this.range, top: this.scroller.scrollTop };
+        const start = { ...this.range, top: this.top };
         const begun = performance.now();
         const step = (now) => {
             const part = duration ? Math.min(1, (now - begun) / duration) : 1;
             const eased = 1 - (1 - Math.max(0, part)) ** 3;
             this.range = part < 1 ? between(start, target, eased) : target;
-            this.scroller.scrollTop = start.top + (top - start.top) * eased;
+            this.scrollTo(start.top + (top - start.top) * eased);
             this.animating = part < 1 ? 1 : 0;
             this.invalidate();
             if (part < 1) this.animation = requestAnimationFrame(step);
         };
         if (duration) this.animation = requestAnimationFrame(step);
         else step(begun);
+    }
+
+    inRows(depth) {
+        return depth === undefined || (depth * ROW >= this.top && (depth + 1) * ROW <= this.top + this.height);
+    }
+
+    // The place is kept here too: asking the document for it would make it lay itself out before each drawing.
+    scrollTo(top) {
+        const wanted = Math.round(Math.max(0, Math.min(top, this.space)));
+        if (wanted === this.top) return;
+        this.top = wanted;
+        this.scroller.scrollTop = wanted;
     }
 
     // Drawing
@@ -395,7 +411,8 @@ class FlameView {
 
     resizeSpace() {
         const rows = this.shown ? this.shown.place.maxDepth + 1 : 0;
-        this.spacer.style.height = `${Math.max(0, rows * ROW + 8 - (this.height || 0))}px`;
+        this.space = Math.max(0, rows * ROW + 8 - this.height);
+        this.spacer.style.height = `${this.space}px`;
     }
 
     setTheme(theme) {
@@ -426,7 +443,7 @@ class FlameView {
             paper: this.theme === 'dark' ? '#1b1f23' : '#ffffff',
             from: this.range.from,
             to: this.range.to,
-            top: this.scroller.scrollTop,
+            top: this.top,
             zoom: this.zoom ?? -1,
             hovered: this.hovered,
             selected: this.selected,
@@ -510,11 +527,7 @@ class FlameView {
         const box = this.canvas.getBoundingClientRect();
         const { from, to } = this.range;
         const part = from + ((event.clientX - box.left) / this.width) * (to - from);
-        return nodeAt(
-            this.shown.place,
-            part,
-            Math.floor((event.clientY - box.top + this.scroller.scrollTop) / ROW)
-        );
+        return nodeAt(this.shown.place, part, Math.floor((event.clientY - box.top + this.top) / ROW));
     }
 
     hover(event) {
@@ -619,8 +632,8 @@ class FlameView {
             (middle > this.range.from && middle < this.range.to);
         if (!inside) this.goTo(this.shown.flame.parent[node] >= 0 ? this.shown.flame.parent[node] : null);
         const y = place.depth[node] * ROW;
-        if (y < this.scroller.scrollTop) this.scroller.scrollTop = y;
-        else if (y + ROW > this.scroller.scrollTop + this.height) this.scroller.scrollTop = y + ROW - this.height;
+        if (y < this.top) this.scrollTo(y);
+        else if (y + ROW > this.top + this.height) this.scrollTo(y + ROW - this.height);
     }
 
     typed() {
@@ -647,13 +660,6 @@ class FlameView {
 
 function rangeOf(place, node) {
     return { from: place.x[node], to: place.x[node] + place.w[node] };
-}
-
-function inRows(scroller, depth) {
-    return (
-        depth === undefined ||
-        (depth * ROW >= scroller.scrollTop && (depth + 1) * ROW <= scroller.scrollTop + scroller.clientHeight)
-    );
 }
 
 // Widths change by a constant factor a frame, so that a deep zoom is as smooth as a shallow one.

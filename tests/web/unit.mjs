@@ -210,6 +210,9 @@ await test('rows that break the form lose the link, not the page', () => {
     assert.deepEqual([...flame.fn], [0, -1, -1, 1]);
     assert.equal(flame.edge[1], EDGE.unknown);
     layout(flame, 'inclusive_ns');
+    const odd = flameOf([row(-1, 0, 'root', { calls: 'many', inclusive_ns: {}, self_ns: null, errors: '7' })]);
+    assert.deepEqual([odd.calls[0], odd.inclusive[0], odd.self[0], odd.errors[0]], [0, 0, 0, 7]);
+    assert.equal(exactValue(odd, 'calls', 0), 0);
     const empty = decode({});
     assert.equal(layout(empty, 'calls').total, 0);
     assert.equal(nodeAt(layout(empty, 'calls'), 0.5, 0), -1);
