@@ -9,6 +9,16 @@
 
 enum { LIMIT_DEFAULT = 20, LIMIT_MAX = 1000 };
 
+/* file:line, as editors and terminals make links of. */
+static void add_place(vv_cli_table *t, const vv_function *d)
+{
+    char text[128];
+    vv_str file = d && d->source_file.present ? d->source_file.s : vv_cstr("");
+    uint32_t line = file.n ? vv_fn_line(d) : 0;
+    int n = line ? snprintf(text, sizeof text, "%.*s:%u", (int)(file.n < 100 ? file.n : 100), file.p, line) : 0;
+    vv_cli_cell_text(t, VV_PAINT_DIM, n ? (vv_str){text, (size_t)n} : file, 90);
+}
+
 static void add_row(vv_cli_table *t, const vv_function_row *r, vv_u128 total_self)
 {
     char text[VV_CELL];
@@ -26,7 +36,7 @@ static void add_row(vv_cli_table *t, const vv_function_row *r, vv_u128 total_sel
         vv_cli_cell_text(t, VV_PAINT_BOLD, d->fqn, 80);
     else
         vv_cli_cell(t, VV_PAINT_NONE, "function #%u", r->function->id);
-    vv_cli_cell_text(t, VV_PAINT_DIM, d && d->source_file.present ? d->source_file.s : vv_cstr(""), 80);
+    add_place(t, d);
 }
 
 static void print_foot(const vv_digest *d, size_t rows, size_t shown)

@@ -2,8 +2,10 @@
 
 #include "format/function_table.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 
@@ -261,4 +263,26 @@ vv_name_kind vv_function_name_key(const vv_function *f, uint32_t id, char scratc
     }
     *ret = (vv_str){scratch, (size_t)snprintf(scratch, 12, "#%u", id)};
     return VV_NAME_NUMBER;
+}
+
+static const char line_prefix[] = "line ";
+
+void vv_fn_line_text(char out[VV_FN_LINE_TEXT], uint32_t line)
+{
+    snprintf(out, VV_FN_LINE_TEXT, "%s%" PRIu32, line_prefix, line);
+}
+
+uint32_t vv_fn_line(const vv_function *f)
+{
+    const size_t skip = sizeof line_prefix - 1;
+    vv_str s = f->kind_detail.s;
+    if (!f->kind_detail.present || s.n <= skip || s.n > skip + 10 || memcmp(s.p, line_prefix, skip) != 0)
+        return 0;
+    uint64_t line = 0;
+    for (size_t i = skip; i < s.n; i++) {
+        if (s.p[i] < '0' || s.p[i] > '9')
+            return 0;
+        line = line * 10 + (uint64_t)(s.p[i] - '0');
+    }
+    return line <= UINT32_MAX ? (uint32_t)line : 0;
 }

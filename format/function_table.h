@@ -31,6 +31,14 @@ typedef struct {
     const vv_str *namespaces;
 } vv_function;
 
+/*
+ * A row has no field for the line of a definition. Varve's writer puts it into kind_detail of functions that have no other detail, as the
+ * text "line 42"; vv_fn_line reads it back (0 where there is none).
+ */
+enum { VV_FN_LINE_TEXT = 16 };
+void vv_fn_line_text(char out[VV_FN_LINE_TEXT], uint32_t line);
+uint32_t vv_fn_line(const vv_function *f);
+
 typedef struct {
     uint32_t id;
     vv_str path;

@@ -122,6 +122,7 @@ void vv_engine_free(varve_engine *e, vv_governor *g)
         free_text(g, f->display_name);
         free_opt(g, &f->definition_key);
         free_opt(g, &f->package);
+        free_opt(g, &f->kind_detail);
     }
     for (uint32_t i = 0; i < atomic_load(&e->files.count); i++)
         free_text(g, ((vv_source_file *)vv_table_at(&e->files, i))->path);
@@ -257,7 +258,11 @@ static bool fill_function(varve_engine *e, vv_governor *g, vv_function *f, const
     *f = (vv_function){.kind = (uint8_t)info->kind, .origin = (uint8_t)info->origin};
     f->fqn = copy_text(g, info->fqn);
     f->display_name = copy_text(g, info->display_name ? info->display_name : info->fqn);
-    bool ok = copy_opt(g, info->definition_key, &f->definition_key) && copy_opt(g, info->package, &f->package);
+    /* The table's rows have no place for a line; the detail of a kind is free text, and other readers show it as such. */
+    char line[VV_FN_LINE_TEXT];
+    vv_fn_line_text(line, info->line);
+    bool ok = copy_opt(g, info->definition_key, &f->definition_key) && copy_opt(g, info->package, &f->package) &&
+              copy_opt(g, info->line ? line : NULL, &f->kind_detail);
     uint32_t file = info->source_file ? add_file(e, g, info->source_file) : 0;
     if (file) {
         f->source_file = (vv_opt_str){true, ((vv_source_file *)vv_table_at(&e->files, file - 1))->path};
@@ -279,6 +284,8 @@ static void drop_function(vv_governor *g, vv_function *f)
         free_opt(g, &f->definition_key);
     if (f->package.s.p)
         free_opt(g, &f->package);
+    if (f->kind_detail.s.p)
+        free_opt(g, &f->kind_detail);
 }
 
 uint32_t vv_engine_add_function(varve_engine *e, const varve_function_info *info)

@@ -122,7 +122,8 @@ typedef struct {
     varve_function_kind kind;
     varve_function_origin origin;
     const char *source_file;    /* NULL: none, and the span is ignored */
-    uint32_t span_start, span_end; /* byte offsets, or lines where the host knows no offsets */
+    uint32_t span_start, span_end; /* byte offsets in it */
+    uint32_t line;                 /* of the definition, from 1; 0 = unknown */
     const char *package;
 } varve_function_info;
 /* Adds a function to the engine's growing table, from 1. Any thread, at any time before its first call. 0 = no

@@ -207,10 +207,9 @@ void vv_function_fields_json(vv_json *j, const vv_function_ref *ref)
     vv_json_kv_cstr(j, "kind", d ? vv_fn_kind_name(d->kind) : NULL);
     vv_json_kv_cstr(j, "origin", d ? vv_fn_origin_name(d->origin) : NULL);
     opt_json(j, "file", d ? &d->source_file : NULL);
-    /* A host that knows lines but no offsets stores the line as both ends. */
     vv_json_key(j, "line");
-    if (d && d->has_span && d->span_start == d->span_end && d->span_start)
-        vv_json_u64(j, d->span_start);
+    if (d && vv_fn_line(d))
+        vv_json_u64(j, vv_fn_line(d));
     else
         vv_json_null(j);
     vv_json_key(j, "span");

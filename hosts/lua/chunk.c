@@ -361,8 +361,9 @@ void vl_function_publish(vl_function *f)
         .kind = VARVE_FN_BYTECODE,
         .origin = VARVE_FN_USER,
         .source_file = c->file,
-        .span_start = !c->named ? (uint32_t)f->line : f->index ? (uint32_t)(name->start + c->shift) : 0,
-        .span_end = c->named ? (uint32_t)(name->end + c->shift) : (uint32_t)f->line,
+        .span_start = c->named && f->index ? (uint32_t)(name->start + c->shift) : 0,
+        .span_end = c->named ? (uint32_t)(name->end + c->shift) : 0,
+        .line = f->line > 0 ? (uint32_t)f->line : 1,
     };
     f->id = varve_function_add(vl.engine, &info);
     free(fqn);

@@ -222,6 +222,23 @@ START_TEST(finds_among_many)
 }
 END_TEST
 
+START_TEST(line_of_a_definition)
+{
+    static const struct {
+        const char *detail;
+        uint32_t want;
+    } rows[] = {{"line 42", 42}, {"line 4294967295", UINT32_MAX}, {"line 4294967296", 0}, {"line ", 0}, {"line 4x", 0},
+                {"line -1", 0},  {"print", 0},                    {"", 0},                {NULL, 0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        vv_function f = {.kind_detail = {rows[i].detail != NULL, vv_cstr(rows[i].detail)}};
+        ck_assert_uint_eq(vv_fn_line(&f), rows[i].want);
+    }
+    char text[VV_FN_LINE_TEXT];
+    vv_fn_line_text(text, UINT32_MAX);
+    ck_assert_str_eq(text, "line 4294967295");
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("function_table");
@@ -232,6 +249,7 @@ int main(void)
     tcase_add_test(t, empty_and_hostile_counts);
     tcase_add_test(t, encoder_refuses);
     tcase_add_test(t, name_key);
+    tcase_add_test(t, line_of_a_definition);
     tcase_add_test(t, prop_mutations_end_by_a_known_name);
     tcase_add_test(t, finds_among_many);
     suite_add_tcase(s, t);
