@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ALIGNMENT = 64 };
-
 void vv_governor_init(vv_governor *g, const uint64_t limits[VV_POOLS])
 {
     memset(g, 0, sizeof *g);
@@ -14,17 +12,34 @@ void vv_governor_init(vv_governor *g, const uint64_t limits[VV_POOLS])
         g->pools[i].limit = limits[i];
 }
 
-bool vv_reserve(vv_governor *g, vv_pool pool, vv_owner owner, uint64_t n)
+void vv_governor_on_denial(vv_governor *g, void (*relieve)(void *ctx), void *ctx)
+{
+    g->relieve = relieve;
+    g->relief_ctx = ctx;
+}
+
+static bool try_reserve(vv_governor *g, vv_pool pool, uint64_t n)
 {
     uint64_t used = atomic_load_explicit(&g->pools[pool].used, memory_order_relaxed);
     do {
-        if (n > g->pools[pool].limit - used) {
-            atomic_fetch_add_explicit(&g->denials[owner], 1, memory_order_relaxed);
+        if (n > g->pools[pool].limit - used)
             return false;
-        }
     } while (!atomic_compare_exchange_weak_explicit(&g->pools[pool].used, &used, used + n, memory_order_acq_rel,
                                                     memory_order_relaxed));
     return true;
+}
+
+bool vv_reserve(vv_governor *g, vv_pool pool, vv_owner owner, uint64_t n)
+{
+    if (try_reserve(g, pool, n))
+        return true;
+    if (g->relieve) {
+        g->relieve(g->relief_ctx);
+        if (try_reserve(g, pool, n))
+            return true;
+    }
+    atomic_fetch_add_explicit(&g->denials[pool][owner], 1, memory_order_relaxed);
+    return false;
 }
 
 void vv_release(vv_governor *g, vv_pool pool, uint64_t n)
@@ -42,16 +57,16 @@ void vv_gov_free(vv_governor *g, vv_pool pool, void *p, size_t n)
     if (!p)
         return;
     free(p);
-    vv_release(g, pool, n);
+    vv_release(g, pool, vv_alloc_charge(n));
 }
 
 void *vv_gov_grow(vv_governor *g, vv_pool pool, vv_owner owner, void *p, size_t old, size_t n)
 {
-    if (n > SIZE_MAX - ALIGNMENT || !vv_reserve(g, pool, owner, n))
+    if (n > SIZE_MAX / 2 || !vv_reserve(g, pool, owner, vv_alloc_charge(n)))
         return NULL;
-    uint8_t *q = aligned_alloc(ALIGNMENT, (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT);
+    uint8_t *q = aligned_alloc(VV_ALLOC_ALIGN, (n + VV_ALLOC_ALIGN - 1) / VV_ALLOC_ALIGN * VV_ALLOC_ALIGN);
     if (!q) {
-        vv_release(g, pool, n);
+        vv_release(g, pool, vv_alloc_charge(n));
         return NULL;
     }
     if (old)

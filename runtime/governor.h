@@ -4,6 +4,9 @@
  * Three pools that never borrow from each other: Control (executions and their ends), Manual (calls selected by hand),
  * General (all else). A reservation is all or nothing and never waits. Owners are for diagnosis only.
  *
+ * A reservation that finds no room asks the relief once: it signals the consumer and gives back what is only cached.
+ * Then it is tried again, once, and a second denial is counted.
+ *
  * Any thread. The governor lives as long as the session.
  */
 #pragma once
@@ -32,16 +35,31 @@ typedef struct {
         _Atomic uint64_t used;
         uint64_t limit;
     } pools[VV_POOLS];
-    _Atomic uint64_t denials[VV_OWNERS];
+    _Atomic uint64_t denials[VV_POOLS][VV_OWNERS];
+    void (*relieve)(void *ctx);
+    void *relief_ctx;
 } vv_governor;
 
-void vv_governor_init(vv_governor *g, const uint64_t limits[VV_POOLS]);
+/* What an allocation of n bytes is charged: its rounding, the allocator's share, and a least charge, so that tiny items
+ * can't be many for nothing. */
+enum { VV_ALLOC_ALIGN = 64, VV_ALLOC_MARGIN = 64, VV_ALLOC_MIN = 256 };
+static inline uint64_t vv_alloc_charge(uint64_t n)
+{
+    uint64_t charge = (n + VV_ALLOC_ALIGN - 1) / VV_ALLOC_ALIGN * VV_ALLOC_ALIGN + VV_ALLOC_MARGIN;
+    return charge < VV_ALLOC_MIN ? VV_ALLOC_MIN : charge;
+}
 
-/* Charges n bytes; false (and one denial of the owner) where the pool can't hold them. */
+void vv_governor_init(vv_governor *g, const uint64_t limits[VV_POOLS]);
+/* What a denied reservation calls before its second try, on its own thread: must not block, nor reserve. Before the
+ * governor is shared. */
+void vv_governor_on_denial(vv_governor *g, void (*relieve)(void *ctx), void *ctx);
+
+/* Charges n bytes; false (and one denial of the pool's owner) where the pool can't hold them, also after relief. */
 VV_MUST_CHECK bool vv_reserve(vv_governor *g, vv_pool pool, vv_owner owner, uint64_t n);
 void vv_release(vv_governor *g, vv_pool pool, uint64_t n);
 
-/* Reserve and allocate in one step; NULL where either fails. Memory is zeroed and aligned for a cache line. */
+/* Reserve (vv_alloc_charge) and allocate in one step; NULL where either fails. Memory is zeroed and aligned for a cache
+ * line. */
 VV_MUST_CHECK void *vv_gov_alloc(vv_governor *g, vv_pool pool, vv_owner owner, size_t n);
 /* p may be NULL. n is the size it was allocated with. */
 void vv_gov_free(vv_governor *g, vv_pool pool, void *p, size_t n);

@@ -37,7 +37,7 @@ struct varve_thread {
     varve_thread *next_free;
 };
 
-enum { SLAB_HANDLES = 63 };
+enum { SLAB_HANDLES = 63, FIRST_AWAITS = 16 };
 
 /* Handles come in slabs that the session frees as a whole, since a host may leave threads open. */
 struct vv_handle_slab {
@@ -226,7 +226,7 @@ static await_entry *await_entry_of(varve_thread *t)
     if (t->await_depth == t->depth)
         return &t->awaits[t->await_count - 1];
     if (t->await_count == t->await_cap) {
-        size_t cap = t->await_cap ? t->await_cap * 2 : 8;
+        size_t cap = t->await_cap ? t->await_cap * 2 : FIRST_AWAITS;
         await_entry *p = vv_gov_grow(&session_of(t)->governor, VV_POOL_GENERAL, VV_OWN_CALLS, t->awaits,
                                      t->await_cap * sizeof *p, cap * sizeof *p);
         if (!p)

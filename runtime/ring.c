@@ -58,7 +58,7 @@ void vv_ring_detach(vv_ring *r)
     }
     for (unsigned i = 0; i < VV_RING_SPARES; i++)
         segment_free(r->governor, atomic_exchange(&r->spares[i], NULL));
-    vv_release(r->governor, VV_POOL_GENERAL, sizeof *r);
+    vv_release(r->governor, VV_POOL_GENERAL, vv_alloc_charge(sizeof *r));
     r->at = r->end = NULL;
     r->governor = NULL;
     r->tail = NULL;
@@ -76,6 +76,12 @@ static vv_segment *spare_take(vv_ring *r)
             return s;
     }
     return NULL;
+}
+
+void vv_ring_shed(vv_ring *r, vv_governor *g)
+{
+    for (vv_segment *s; (s = spare_take(r));)
+        segment_free(g, s);
 }
 
 bool vv_ring_roll(vv_ring *r, uint64_t n)

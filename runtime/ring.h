@@ -68,6 +68,9 @@ void vv_ring_unref(vv_ring *r);
 /* The session lets go: segments are freed, and the ring refuses from now on. No producer may be inside. */
 void vv_ring_detach(vv_ring *r);
 
+/* Any thread: frees the segments that are only kept for the next roll. */
+void vv_ring_shed(vv_ring *r, vv_governor *g);
+
 /* Producer: room for n words (at most VV_SEGMENT_WORDS) at r->at, rolling where needed. False: refused. */
 bool vv_ring_roll(vv_ring *r, uint64_t n);
 static inline bool vv_ring_room(vv_ring *r, uint64_t n)

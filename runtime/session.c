@@ -153,6 +153,15 @@ static bool reserve_fixed(varve_session *s)
 
 static void decoder_init(varve_session *s);
 
+/* A reservation was denied, on any thread: the consumer makes room, and so do segments that rings only keep. */
+static void shed(void *ctx)
+{
+    varve_session *s = ctx;
+    vv_wake_up(&s->wake);
+    for (vv_ring *r = atomic_load_explicit(&s->rings, memory_order_acquire); r; r = r->next)
+        vv_ring_shed(r, &s->governor);
+}
+
 /* The store, and around it the clock's first measurement. */
 static bool open_store(varve_session *s, const varve_options *o, const vv_session_test *test, vv_error *err)
 {
@@ -219,6 +228,7 @@ varve_session *vv_session_open(const varve_options *options, const vv_session_te
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->handles.lock, NULL);
     vv_wake_init(&s->wake);
+    vv_governor_on_denial(&s->governor, shed, s);
     uint8_t seed[16];
     vv_uuid4_new(seed);
     memcpy(s->runtime_seed, seed, sizeof seed);
