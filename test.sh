@@ -19,10 +19,10 @@ logs=$PWD/build/stages
 
 say() { printf '\n== %s (%s)\n' "$1" "$(date +%T)"; }
 
-# count LOG: adds up automake's summaries in a log.
+# count LOG: adds the last of automake's summaries in a log (a failing run prints its summary twice).
 count() {
     local sums
-    sums=$(awk '$1 == "#" && $2 ~ /^(PASS|XFAIL):$/ { p += $3 } $1 == "#" && $2 ~ /^(FAIL|XPASS|ERROR):$/ { f += $3 }
+    sums=$(awk '$1 == "#" && $2 == "TOTAL:" { p = f = s = 0 } $1 == "#" && $2 ~ /^(PASS|XFAIL):$/ { p += $3 } $1 == "#" && $2 ~ /^(FAIL|XPASS|ERROR):$/ { f += $3 }
         $1 == "#" && $2 == "SKIP:" { s += $3 } END { print p + 0, f + 0, s + 0 }' "$1")
     # shellcheck disable=SC2086 # three numbers
     set -- $sums

@@ -434,6 +434,11 @@ void vv_wstore_close(vv_wstore *s)
     if (!s)
         return;
     unregister_open(s);
+    /* Unlocked by name: closing alone would leave the locks to a child that was forked a moment ago. */
+    const int held[] = {s->publish_fd, s->stream_fd, s->lease_fd};
+    for (size_t i = 0; i < VV_ARRAY_LEN(held); i++)
+        if (held[i] >= 0)
+            vv_unlock(held[i]);
     vv_wstore_forked(s);
     free(s->root);
     free(s);
