@@ -126,6 +126,16 @@ uint32_t vv_cct_intern(vv_cct *c, uint32_t parent, uint32_t function, uint32_t s
     return k;
 }
 
+void vv_cct_carry(vv_cct *c, uint64_t *sum, uint8_t *high, uint8_t health)
+{
+    if (*high < UINT8_MAX) {
+        ++*high;
+        return;
+    }
+    *sum = UINT64_MAX;
+    c->health |= health;
+}
+
 static vv_counters *bucket_of(vv_cct *c, uint32_t node)
 {
     uint32_t b = node - VV_NODE_OVERFLOW;
@@ -160,8 +170,8 @@ void vv_cct_end_slow(vv_cct *c, uint32_t node, unsigned status, uint64_t inclusi
     vv_cct_touch(c, node);
     vv_node *n = &c->nodes[node];
     vv_node_cold *k = &c->cold[node];
-    vv_add_carry(&n->inclusive_ns, &n->inclusive_high, inclusive_ns);
-    vv_add_carry(&n->await_ns, &n->await_high, await_ns);
+    vv_add_carry(c, &n->inclusive_ns, &n->inclusive_high, inclusive_ns, VV_HEALTH_COUNTER_SATURATED);
+    vv_add_carry(c, &n->await_ns, &n->await_high, await_ns, VV_HEALTH_AWAIT_SATURATED);
     if (__builtin_add_overflow(k->await_count, await_count, &k->await_count)) {
         k->await_count = UINT64_MAX;
         c->health |= VV_HEALTH_AWAIT_SATURATED;
@@ -177,7 +187,8 @@ void vv_cct_direct(vv_cct *c, uint32_t node, uint64_t inclusive_ns)
         return;
     }
     vv_cct_touch(c, node);
-    vv_add_carry(&c->nodes[node].direct_ns, &c->nodes[node].direct_high, inclusive_ns);
+    vv_node *n = &c->nodes[node];
+    vv_add_carry(c, &n->direct_ns, &n->direct_high, inclusive_ns, VV_HEALTH_COUNTER_SATURATED);
 }
 
 static void tuple_of(const vv_cct *c, const vv_node *n, vv_tuple *ret)
@@ -199,6 +210,12 @@ static vv_u128 wide(uint64_t low, uint8_t high)
     return (vv_u128)high << 64 | low;
 }
 
+static void tell_sealed(vv_cct *c, const vv_counters *k)
+{
+    c->sealed_started = vv_sat64(c->sealed_started, k->started);
+    c->sealed_awaits = vv_sat64(c->sealed_awaits, k->await_count);
+}
+
 /* The row of a node; its counters start over. */
 static void take_row(vv_cct *c, uint32_t i, vv_cct_row *ret)
 {
@@ -213,6 +230,7 @@ static void take_row(vv_cct *c, uint32_t i, vv_cct_row *ret)
         .inclusive_ns = wide(n->inclusive_ns, n->inclusive_high), .direct_child_ns = wide(n->direct_ns, n->direct_high),
         .await_ns = wide(n->await_ns, n->await_high), .await_count = k->await_count,
     };
+    tell_sealed(c, &ret->counters);
     n->started = n->ok = n->inclusive_ns = n->direct_ns = n->await_ns = 0;
     n->inclusive_high = n->direct_high = n->await_high = 0;
     k->error = k->cancelled = k->exited = k->await_count = 0;
@@ -273,6 +291,7 @@ static uint64_t write_overflow(vv_cct *c, vv_wr *w)
                 continue;
             vv_cct_overflow row = {.reason = (vv_overflow_reason)r, .edge = (vv_edge)e, .counters = *k};
             vv_cct_encode_overflow(w, &row);
+            tell_sealed(c, k);
             *k = (vv_counters){.started = 0};
             rows++;
         }
@@ -287,6 +306,7 @@ uint64_t vv_cct_seal(vv_cct *c, vv_wr *w, size_t max_bytes, vv_cct_ref *refs, ui
     enum { ROW_MAX = VV_CCT_ROW_MIN + VV_TUPLE_MAX };
     size_t max_rows = max_bytes / ROW_MAX + 1;
     uint32_t n = collect(c, max_rows, refs);
+    c->sealed_started = c->sealed_awaits = 0;
     *ret_refs = n;
     *ret_more = n == max_rows && c->dirty_count;
     *ret_health = 0;

@@ -56,6 +56,7 @@ typedef struct {
     uint32_t dirty_count;
     uint8_t health;
     bool overflowed;     /* some bucket is not zero */
+    uint64_t sealed_started, sealed_awaits; /* calls and intervals in the rows of the last seal */
     vv_counters overflow[VV_OVERFLOW_REASONS][VV_EDGES];
 } vv_cct;
 
@@ -113,10 +114,13 @@ static inline void vv_cct_touch(vv_cct *c, uint32_t i)
     }
 }
 
-static inline void vv_add_carry(uint64_t *sum, uint8_t *high, uint64_t v)
+/* The sum passed 2^64 once more. At the last carry it stays at its end, which is told as health. */
+void vv_cct_carry(vv_cct *c, uint64_t *sum, uint8_t *high, uint8_t health);
+
+static inline void vv_add_carry(vv_cct *c, uint64_t *sum, uint8_t *high, uint64_t v, uint8_t health)
 {
     if (VV_UNLIKELY(__builtin_add_overflow(*sum, v, sum)))
-        *high += *high < UINT8_MAX;
+        vv_cct_carry(c, sum, high, health);
 }
 
 /* A call ended with status (0 to 3) on node (which may be an overflow bucket). */

@@ -45,6 +45,8 @@ void vv_decoder_admit(vv_decoder *d)
 
 void vv_decoder_drop(vv_decoder *d, vv_exec *x)
 {
+    for (unsigned i = 0; i < VV_ACCOUNTS; i++)
+        vv_account_add(&d->over, (vv_account)i, x->account.v[i]);
     while (x->threads)
         vv_lthread_drop(x->threads, d->governor);
     vv_cct_done(&x->cct);
@@ -188,6 +190,13 @@ static inline VV_INLINE void on_begin(vv_decoder *d, vv_lthread *t, uint64_t ns,
     t->frames[t->depth++] = (vv_frame){.start_ns = ns, .call = ++t->begins, .node = node};
 }
 
+/* A call whose children and awaits took longer than itself: its self time is taken as 0. */
+static VV_COLD void self_underflow(vv_exec *x)
+{
+    vv_account_add(&x->account, VV_ACCOUNT_SELF_UNDERFLOW, 1);
+    x->cct.health |= VV_HEALTH_SELF_UNDERFLOW;
+}
+
 static inline VV_INLINE void end_call(vv_lthread *t, uint64_t ns, unsigned status, uint64_t await_ns,
                                       uint64_t await_count)
 {
@@ -203,18 +212,23 @@ static inline VV_INLINE void end_call(vv_lthread *t, uint64_t ns, unsigned statu
         spent = 0;
         vv_health_bump(t->exec, VV_H_clock_invalid, 1);
     }
+    if (VV_UNLIKELY(spent < f->inner_ns || spent - f->inner_ns < await_ns))
+        self_underflow(t->exec);
     if (VV_LIKELY(!vv_is_overflow(f->node) && status == VV_CALL_OK && !await_count)) {
         vv_node *n = &c->nodes[f->node];
         n->ok++;
-        vv_add_carry(&n->inclusive_ns, &n->inclusive_high, spent);
+        vv_add_carry(c, &n->inclusive_ns, &n->inclusive_high, spent, VV_HEALTH_COUNTER_SATURATED);
         vv_cct_touch(c, f->node);
     } else {
         vv_cct_end_slow(c, f->node, status, spent, await_ns, await_count);
     }
     if (VV_LIKELY(t->depth)) {
-        uint32_t parent = f[-1].node;
+        vv_frame *up = &t->frames[t->depth - 1];
+        uint32_t parent = up->node;
+        up->inner_ns += spent;
         if (VV_LIKELY(!vv_is_overflow(parent))) {
-            vv_add_carry(&c->nodes[parent].direct_ns, &c->nodes[parent].direct_high, spent);
+            vv_node *n = &c->nodes[parent];
+            vv_add_carry(c, &n->direct_ns, &n->direct_high, spent, VV_HEALTH_COUNTER_SATURATED);
             vv_cct_touch(c, parent);
         } else {
             vv_cct_direct(c, parent, spent);
@@ -225,6 +239,12 @@ static inline VV_INLINE void end_call(vv_lthread *t, uint64_t ns, unsigned statu
 /* Any end but the plain one. */
 static VV_COLD void on_end(vv_lthread *t, uint64_t ns, unsigned status, uint64_t await_ns, uint64_t await_count)
 {
+    if (t->excess || !t->depth)
+        vv_account_add(&t->exec->account, VV_ACCOUNT_AWAIT_LOST_UNMATCHED, await_count);
+    else
+        t->exec->awaits_decoded += await_count;
+    if (await_ns == UINT64_MAX)
+        t->exec->cct.health |= VV_HEALTH_AWAIT_SATURATED;
     end_call(t, ns, status, await_ns, await_count);
 }
 
@@ -353,9 +373,13 @@ static bool on_bind(vv_decoder *d, vv_ring *r, const uint64_t *w, bool force)
 }
 
 /* A record of a thread that has no state here. */
-static void on_stray(vv_decoder *d, vv_ring *r, unsigned tag)
+static void on_stray(vv_decoder *d, vv_ring *r, unsigned tag, const uint64_t *w)
 {
     vv_exec *x = r->ignored;
+    if (x && tag == VV_REC_BEGIN)
+        vv_account_add(&x->account, VV_ACCOUNT_CALLS_LOST_UNMATCHED, 1);
+    else if (x && tag >= VV_REC_AWAITED_END && tag < VV_REC_SWITCH)
+        vv_account_add(&x->account, VV_ACCOUNT_AWAIT_LOST_UNMATCHED, w[2]);
     bool call = tag < VV_REC_SWITCH;
     if (x)
         vv_health_bump(x, call ? VV_H_unmatched_call_facts : VV_H_unmatched_thread_facts, 1);
@@ -406,7 +430,7 @@ static bool on_record(vv_decoder *d, vv_ring *r, const uint64_t *w, bool force)
     }
     vv_lthread *t = r->decoding;
     if (!t)
-        on_stray(d, r, tag);
+        on_stray(d, r, tag, w);
     else if (tag == VV_REC_SPAWN)
         on_spawn(d, t, w);
     else if (tag >= VV_REC_THREAD_END)
@@ -456,6 +480,22 @@ vv_decoded vv_decoder_drain(vv_decoder *d, vv_ring *r, unsigned max_segments, bo
     }
 }
 
+/* The terms that the producers kept, and what is left of the awaits that nothing explains. */
+static void take_accounts(vv_exec *x, vv_slot *s)
+{
+    vv_accounting *a = &x->account;
+    for (unsigned i = 0; i < VV_ACCOUNTS; i++)
+        vv_account_add(a, (vv_account)i, atomic_load_explicit(&s->accounts[i], memory_order_relaxed));
+    static const vv_account losses[] = {VV_ACCOUNT_AWAIT_LOST_MEMORY, VV_ACCOUNT_AWAIT_LOST_CLOCK,
+                                        VV_ACCOUNT_AWAIT_LOST_SATURATED, VV_ACCOUNT_AWAIT_LOST_TRANSPORT,
+                                        VV_ACCOUNT_AWAIT_LOST_UNMATCHED};
+    uint64_t known = x->awaits_decoded;
+    for (unsigned i = 0; i < VV_ARRAY_LEN(losses); i++)
+        known = vv_sat64(known, a->v[losses[i]]);
+    if (a->v[VV_ACCOUNT_AWAIT_STARTED] > known)
+        vv_account_add(a, VV_ACCOUNT_AWAIT_LOST_UNRECONCILED, a->v[VV_ACCOUNT_AWAIT_STARTED] - known);
+}
+
 void vv_decoder_finish(vv_decoder *d, vv_exec *x)
 {
     while (x->threads) {
@@ -465,6 +505,7 @@ void vv_decoder_finish(vv_decoder *d, vv_exec *x)
         vv_lthread_drop(t, d->governor);
     }
     vv_slot *s = x->slot;
+    take_accounts(x, s);
     x->health.v[VV_H_structural_transport_exceeded] = atomic_load_explicit(&s->lost, memory_order_relaxed);
     x->ended_ns = vv_clock_ns(d->clock, atomic_load_explicit(&s->closing_ticks, memory_order_relaxed));
     x->status = atomic_load_explicit(&s->status, memory_order_relaxed);

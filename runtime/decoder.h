@@ -29,6 +29,7 @@ typedef struct {
     vv_exec *admitted, **admitted_end; /* by next_admitted: RootStarted is to be written */
     _Atomic uint64_t admissions_lost; /* roots without memory */
     _Atomic uint64_t stray_records;   /* of threads that nobody knows */
+    vv_accounting over;      /* sums of the executions that are dropped */
     uint64_t fact_count;     /* queued, all executions */
     uint64_t fact_limit;     /* as many call for a publication */
     uint64_t facts_due;      /* the count at which the next one is asked for */

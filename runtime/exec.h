@@ -12,6 +12,7 @@
 /* An open call. */
 typedef struct {
     uint64_t start_ns, call;
+    uint64_t inner_ns; /* of its Call children that have ended */
     uint32_t node;
     uint32_t pad;
 } vv_frame;
@@ -55,6 +56,8 @@ struct vv_exec {
     bool start_lost; /* the batch with its RootStarted */
     uint64_t first, last, segments; /* data sequences that hold its groups */
     vv_health health;
+    vv_accounting account;
+    uint64_t awaits_decoded; /* intervals that reached a context or bucket */
     vv_cct cct;
     vv_facts facts;
     vv_lthread *threads;
@@ -63,7 +66,7 @@ struct vv_exec {
     /* a group that was encoded at hand-off */
     uint8_t *group;
     size_t group_bytes, group_cct, group_evidence; /* allocated; of the two sections, one after the other */
-    uint64_t group_rows, group_facts;
+    uint64_t group_rows, group_facts, group_started, group_awaits;
     uint8_t group_health;
     vv_exec *prev, *next; /* of the decoder's list */
     vv_exec *next_admitted, *next_ended; /* of the writer's meta queues */

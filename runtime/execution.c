@@ -43,6 +43,8 @@ vv_slot *vv_slot_reserve(vv_registry *r)
     if (!s)
         return NULL;
     atomic_store_explicit(&s->lost, 0, memory_order_relaxed);
+    for (unsigned i = 0; i < VV_ACCOUNTS; i++)
+        atomic_store_explicit(&s->accounts[i], 0, memory_order_relaxed);
     atomic_store_explicit(&s->closing_ticks, 0, memory_order_relaxed);
     atomic_store_explicit(&s->status, VV_STATUS_NONE, memory_order_relaxed);
     atomic_store_explicit(&s->threads, 2, memory_order_relaxed);

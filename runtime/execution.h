@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "format/ids.h"
+#include "runtime/accounting.h"
 #include "runtime/governor.h"
 
 typedef enum { VV_PHASE_FREE, VV_PHASE_OPEN, VV_PHASE_RETURNED, VV_PHASE_CLOSING } vv_phase;
@@ -28,6 +29,7 @@ typedef struct vv_slot vv_slot;
 struct vv_slot {
     _Alignas(64) _Atomic uint64_t threads; /* leases */
     _Atomic uint64_t lost;                 /* records that were refused */
+    _Atomic uint64_t accounts[VV_ACCOUNTS]; /* what its producers know */
     _Atomic uint64_t closing_ticks;
     _Atomic uint32_t generation;
     _Atomic uint8_t phase;

@@ -27,6 +27,7 @@ struct varve_thread {
     uint64_t begins;
     uint64_t skip;      /* open calls that were not recorded, the innermost ones */
     uint64_t lost_ends; /* ends that the consumer has not heard of */
+    uint64_t lost_begins, suspensions;
     uint64_t spawns;
     varve_engine *engine;
     vv_slot *slot;
@@ -59,6 +60,18 @@ static void count_loss(varve_thread *t, uint64_t n)
 {
     atomic_fetch_add_explicit(&t->slot->lost, n, memory_order_relaxed);
     atomic_fetch_add_explicit(&session_of(t)->records_lost, n, memory_order_relaxed);
+}
+
+static void account(varve_thread *t, vv_account what, uint64_t n)
+{
+    if (n)
+        atomic_fetch_add_explicit(&t->slot->accounts[what], n, memory_order_relaxed);
+}
+
+static void lose_awaits(varve_thread *t, vv_account why, uint64_t n)
+{
+    account(t, why, n);
+    atomic_fetch_add_explicit(&session_of(t)->awaits_lost, n, memory_order_relaxed);
 }
 
 /* The words that must go before a record of t: who it is, and what was lost. */
@@ -133,6 +146,7 @@ static VV_COLD void begin_slow(varve_thread *t, uint32_t function, uint32_t site
         return;
     }
     t->skip++;
+    t->lost_begins++;
     count_loss(t, 1);
     leave_plain(t);
 }
@@ -179,6 +193,8 @@ static VV_COLD void end_slow(varve_thread *t, unsigned status, uint64_t ticks)
     } else {
         t->lost_ends++;
         count_loss(t, 1);
+        if (a)
+            lose_awaits(t, VV_ACCOUNT_AWAIT_LOST_TRANSPORT, a->count);
         leave_plain(t);
     }
     if (a) {
@@ -247,16 +263,28 @@ void varve_await_end(varve_thread *thread, uint64_t ticks)
         return;
     t->awaiting = false;
     varve_session *s = session_of(t);
-    if (t->skip || !t->depth || !vv_session_active(s))
+    if (!varve_thread_depth(t) || !vv_session_active(s))
         return;
-    uint64_t from = vv_clock_ns(&s->clock, t->await_from), to = vv_clock_ns(&s->clock, ticks);
-    await_entry *a = to < from ? NULL : await_entry_of(t);
-    if (!a) {
-        atomic_fetch_add_explicit(&s->awaits_lost, 1, memory_order_relaxed);
+    t->suspensions++;
+    if (t->skip) {
+        lose_awaits(t, VV_ACCOUNT_AWAIT_LOST_TRANSPORT, 1);
         return;
     }
-    a->ns = vv_sat64(a->ns, to - from);
-    a->count = vv_sat64(a->count, 1);
+    uint64_t from = vv_clock_ns(&s->clock, t->await_from), to = vv_clock_ns(&s->clock, ticks);
+    if (to < from) {
+        lose_awaits(t, VV_ACCOUNT_AWAIT_LOST_CLOCK, 1);
+        return;
+    }
+    await_entry *a = await_entry_of(t);
+    if (!a) {
+        lose_awaits(t, VV_ACCOUNT_AWAIT_LOST_MEMORY, 1);
+    } else if (to - from > UINT64_MAX - a->ns) {
+        a->ns = UINT64_MAX;
+        lose_awaits(t, VV_ACCOUNT_AWAIT_LOST_SATURATED, 1);
+    } else {
+        a->ns += to - from;
+        a->count++;
+    }
 }
 
 static bool add_slab(varve_session *s)
@@ -467,8 +495,8 @@ void varve_thread_end_at(varve_thread *thread, varve_thread_status status, uint6
     if (!vv_session_active(s))
         return;
     unsigned code = (unsigned)status < VV_ARRAY_LEN(call_status) ? (unsigned)status : VARVE_THREAD_ERRORED;
+    varve_await_end(t, ticks);
     if (!t->muted) {
-        varve_await_end(t, ticks);
         t->skip = 0;
         t->moved = t->moved || !t->started; /* the spawn is on the parent's ring */
         /* The consumer ends what is open, but only the ends from here know what their calls awaited. */
@@ -481,6 +509,9 @@ void varve_thread_end_at(varve_thread *thread, varve_thread_status status, uint6
             count_loss(t, 1);
     }
     vv_slot *slot = t->slot;
+    account(t, VV_ACCOUNT_CALLS_ATTEMPTED, t->begins + t->lost_begins);
+    account(t, VV_ACCOUNT_CALLS_LOST_TRANSPORT, t->lost_begins);
+    account(t, VV_ACCOUNT_AWAIT_STARTED, t->suspensions);
     leave_plain(t);
     thread_free(t);
     if (vv_slot_release(&s->registry, slot, ticks))

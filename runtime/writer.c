@@ -101,6 +101,8 @@ static void encode_group(vv_writer *w, vv_exec *x)
     x->group_rows = vv_cct_seal(&x->cct, &out, x->cct.dirty_count * (size_t)ROW_MAX, refs, &n, &x->group_health, &more);
     free(refs);
     x->group_cct = out.len;
+    x->group_started = x->cct.sealed_started;
+    x->group_awaits = x->cct.sealed_awaits;
     x->group_facts = x->facts.count;
     write_facts(w, &out, x);
     x->group_evidence = out.len - x->group_cct;
@@ -165,12 +167,19 @@ bool vv_writer_is_full(const vv_writer *w)
 }
 
 /* What became of the groups in flight. */
-static void settle(vv_writer *w, bool committed, uint64_t sequence)
+static void settle(vv_writer *w, bool committed, uint64_t sequence, vv_gate why)
 {
+    bool disk = why == VV_GATE_DISK;
+    vv_account calls = committed ? VV_ACCOUNT_CALLS_FOLDED : disk ? VV_ACCOUNT_CALLS_LOST_DISK
+                                                                  : VV_ACCOUNT_CALLS_LOST_PUBLISH;
+    vv_account awaits = committed ? VV_ACCOUNT_AWAIT_FOLDED : disk ? VV_ACCOUNT_AWAIT_LOST_DISK
+                                                                   : VV_ACCOUNT_AWAIT_LOST_PUBLISH;
     for (uint32_t i = 0; i < w->flight_count; i++) {
         vv_flight *f = &w->flight[i];
         vv_exec *x = f->exec;
         x->in_flight = false;
+        vv_account_add(&x->account, calls, f->started);
+        vv_account_add(&x->account, awaits, f->awaits);
         vv_cct_settle(&x->cct, w->refs + f->first_ref, x->cct.nodes ? f->refs : 0, committed);
         if (committed) {
             x->first = x->first ? x->first : sequence;
@@ -205,18 +214,20 @@ static bool end_segment(vv_writer *w)
         out = vv_wstore_publish(w->store, VV_PLANE_DATA, w->file.buf, w->file.len, false);
     if (out.outcome == VV_INDETERMINATE || out.outcome == VV_BLOCKED)
         return false;
-    settle(w, out.outcome == VV_COMMITTED, out.sequence);
+    settle(w, out.outcome == VV_COMMITTED, out.sequence, out.reason);
     begin_segment(w);
     return true;
 }
 
-static void add_group(vv_writer *w, vv_exec *x, const vv_group *g, uint32_t refs)
+static void add_group(vv_writer *w, vv_exec *x, const vv_group *g, uint32_t refs, uint64_t started, uint64_t awaits)
 {
     vv_data_add(&w->file, g);
     w->file_groups++;
     w->flight[w->flight_count++] = (vv_flight){.exec = x,
                                                .first_ref = w->refs_used,
                                                .refs = refs,
+                                               .started = started,
+                                               .awaits = awaits,
                                                .cct = vv_group_has_cct(g),
                                                .evidence = vv_group_has_evidence(g)};
     w->refs_used += refs;
@@ -246,7 +257,7 @@ static bool add_encoded(vv_writer *w, vv_exec *x)
                   .cct_len = x->group_cct,
                   .evidence = x->group + x->group_cct,
                   .evidence_len = x->group_evidence};
-    add_group(w, x, &g, 0);
+    add_group(w, x, &g, 0, x->group_started, x->group_awaits);
     vv_gov_free(w->governor, VV_POOL_GENERAL, x->group, x->group_bytes);
     w->group_bytes -= x->group_bytes;
     x->group = NULL;
@@ -280,7 +291,7 @@ static bool add_live(vv_writer *w, vv_exec *x)
         g.evidence = w->evidence.buf;
         g.evidence_len = w->evidence.len;
         if (vv_group_has_cct(&g) || vv_group_has_evidence(&g))
-            add_group(w, x, &g, refs);
+            add_group(w, x, &g, refs, x->cct.sealed_started, x->cct.sealed_awaits);
         if (more && !end_segment(w))
             return false;
     }
@@ -556,7 +567,7 @@ static bool publish_ends(vv_writer *w)
 static void settle_resolved(vv_writer *w, int plane, uint64_t sequence)
 {
     if (plane == VV_PLANE_DATA) {
-        settle(w, true, sequence);
+        settle(w, true, sequence, VV_GATE_OPEN);
     } else if (plane == VV_PLANE_META) {
         engines_announced(w);
         starts_done(w, w->starts_in_flight, true);

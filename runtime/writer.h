@@ -11,6 +11,7 @@
 typedef struct {
     vv_exec *exec;
     uint32_t first_ref, refs;
+    uint64_t started, awaits; /* calls and intervals in its rows */
     bool cct, evidence;
 } vv_flight;
 

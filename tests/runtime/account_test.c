@@ -1,0 +1,341 @@
+/*
+ * The equations of calls and awaits: each way to lose an interval or a call has its own term, and what is left is what
+ * a reader finds in the committed rows. The consumer is the test itself.
+ */
+#include "config.h"
+
+#include "runtime/session.h"
+
+#include <errno.h>
+
+#include "tests/runtime/host.h"
+
+uint64_t size_of_files;
+
+enum { SMALL = 8921088 };
+
+typedef struct {
+    vv_step at;
+    int os, times;
+} fault;
+
+static int fail_step(void *ctx, vv_step at)
+{
+    fault *f = ctx;
+    if (at != f->at || !f->times)
+        return 0;
+    f->times--;
+    return f->os;
+}
+
+typedef struct {
+    test_store store;
+    fault fault;
+    varve_session *session;
+    varve_engine *engine;
+    uint32_t main, leaf;
+    varve_root *root;
+    varve_thread *thread;
+    vv_exec *exec;
+} run;
+
+static void settle(run *r)
+{
+    for (unsigned i = 0; i < 10; i++)
+        vv_consumer_pass(r->session);
+}
+
+static bool publish(run *r)
+{
+    settle(r);
+    return vv_writer_cycle(&r->session->writer);
+}
+
+/* An execution whose main is open, its start committed. */
+static void begin(run *r)
+{
+    uint64_t interval = 3600000;
+    r->store = store_make();
+    r->fault = (fault){.at = VV_STEPS};
+    vv_session_test test = {.no_consumer = true, .hooks = {.step = fail_step, .ctx = &r->fault}};
+    r->session = vv_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = r->store.root,
+                                                  .minimum_free_bytes = 1, .memory_bytes = SMALL,
+                                                  .publish_interval_ms = &interval}, &test);
+    ck_assert(vv_session_active(r->session));
+    r->engine = varve_engine_open(r->session, NULL);
+    r->main = function(r->engine, "main");
+    r->leaf = function(r->engine, "leaf");
+    r->root = varve_root_begin(r->engine, NULL, &r->thread);
+    ck_assert_ptr_nonnull(r->root);
+    varve_call_begin(r->thread, r->main, 0);
+    ck_assert(publish(r));
+    r->exec = r->session->decoder.execs;
+}
+
+static void wait_once(varve_thread *t)
+{
+    uint64_t now = varve_ticks();
+    varve_await_begin(t, now);
+    varve_await_end(t, now + 1000);
+}
+
+static uint64_t lost_of(const vv_accounting *a, const char *prefix)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < VV_ACCOUNTS; i++)
+        if (strncmp(vv_account_name((vv_account)i), prefix, strlen(prefix)) == 0)
+            sum += a->v[i];
+    return sum;
+}
+
+/* Ends it, and holds both equations against the store. Returns the terms. */
+static vv_accounting finish(run *r)
+{
+    varve_call_end(r->thread, VARVE_CALL_OK);
+    varve_thread_end(r->thread, VARVE_THREAD_COMPLETED);
+    varve_root_end(r->root, VARVE_SUCCEEDED);
+    publish(r);
+    ck_assert_ptr_null(r->session->decoder.execs);
+    vv_accounting a = r->session->decoder.over;
+    varve_session_close(r->session);
+    ck_assert_uint_eq(a.v[VV_ACCOUNT_AWAIT_STARTED], a.v[VV_ACCOUNT_AWAIT_FOLDED] + lost_of(&a, "await_lost."));
+    ck_assert_uint_eq(a.v[VV_ACCOUNT_CALLS_ATTEMPTED], a.v[VV_ACCOUNT_CALLS_FOLDED] + lost_of(&a, "invocations_lost."));
+    look l = look_at(&r->store);
+    vv_counters sum = totals(&l);
+    for (unsigned i = 0; i < VV_OVERFLOW_REASONS; i++)
+        for (unsigned k = 0; k < VV_EDGES; k++)
+            vv_counters_add(&sum, &l.fold->overflow[i][k]);
+    ck_assert_uint_eq(sum.started, a.v[VV_ACCOUNT_CALLS_FOLDED]);
+    ck_assert_uint_eq(sum.await_count, a.v[VV_ACCOUNT_AWAIT_FOLDED]);
+    for (uint32_t i = 0; i < l.fold->context_count; i++)
+        ck_assert(l.fold->contexts[i].defined);
+    look_done(&l);
+    store_remove(&r->store);
+    return a;
+}
+
+/* Only these terms are not zero, besides the two sides of the calls. */
+static void assert_terms(const vv_accounting *a, const uint64_t want[VV_ACCOUNTS])
+{
+    for (unsigned i = 0; i < VV_ACCOUNTS; i++)
+        if (i != VV_ACCOUNT_CALLS_ATTEMPTED && i != VV_ACCOUNT_CALLS_FOLDED)
+            ck_assert_msg(a->v[i] == want[i], "%s is %" PRIu64 ", not %" PRIu64, vv_account_name((vv_account)i), a->v[i],
+                          want[i]);
+}
+
+START_TEST(names_ascend)
+{
+    for (unsigned i = 1; i < VV_ACCOUNTS; i++)
+        ck_assert_int_lt(strcmp(vv_account_name((vv_account)(i - 1)), vv_account_name((vv_account)i)), 0);
+}
+END_TEST
+
+/* A call that never waits ends in one word; one or ten waits make one longer record, with sum and count. */
+START_TEST(gate_await_encoding)
+{
+    run r;
+    begin(&r);
+    static const unsigned waits[] = {0, 1, 10};
+    for (unsigned i = 0; i < VV_ARRAY_LEN(waits); i++) {
+        varve_call_begin(r.thread, r.leaf, 0);
+        const uint64_t *at = r.thread ? vv_session_ring(r.session, r.engine)->at : NULL;
+        for (unsigned k = 0; k < waits[i]; k++)
+            wait_once(r.thread);
+        ck_assert_ptr_eq(vv_session_ring(r.session, r.engine)->at, at);
+        varve_call_end(r.thread, VARVE_CALL_OK);
+        ck_assert_int_eq(vv_session_ring(r.session, r.engine)->at - at, waits[i] ? 3 : 1);
+    }
+    vv_accounting a = finish(&r);
+    assert_terms(&a, (uint64_t[VV_ACCOUNTS]){[VV_ACCOUNT_AWAIT_STARTED] = 11, [VV_ACCOUNT_AWAIT_FOLDED] = 11,
+                                             [VV_ACCOUNT_SELF_UNDERFLOW] = a.v[VV_ACCOUNT_SELF_UNDERFLOW]});
+}
+END_TEST
+
+START_TEST(gate_await_clock_invalid)
+{
+    run r;
+    begin(&r);
+    uint64_t now = varve_ticks();
+    varve_await_begin(r.thread, now);
+    varve_await_end(r.thread, now - 100000);
+    vv_accounting a = finish(&r);
+    assert_terms(&a, (uint64_t[VV_ACCOUNTS]){[VV_ACCOUNT_AWAIT_STARTED] = 1, [VV_ACCOUNT_AWAIT_LOST_CLOCK] = 1});
+}
+END_TEST
+
+START_TEST(gate_await_saturated)
+{
+    run r;
+    begin(&r);
+    uint64_t from = varve_ticks(), to = from + (1ULL << 62), sum = 0, n = 0;
+    for (; sum < UINT64_MAX; n++) {
+        varve_await_begin(r.thread, from);
+        varve_await_end(r.thread, to);
+        sum = vv_sat64(sum, vv_clock_ns(&r.session->clock, to) - vv_clock_ns(&r.session->clock, from));
+    }
+    uint8_t *health = &r.exec->cct.health;
+    varve_call_end(r.thread, VARVE_CALL_OK);
+    settle(&r);
+    ck_assert_uint_eq(*health & VV_HEALTH_AWAIT_SATURATED, VV_HEALTH_AWAIT_SATURATED);
+    vv_accounting a = finish(&r);
+    assert_terms(&a, (uint64_t[VV_ACCOUNTS]){[VV_ACCOUNT_AWAIT_STARTED] = n, [VV_ACCOUNT_AWAIT_FOLDED] = n - 1,
+                                             [VV_ACCOUNT_AWAIT_LOST_SATURATED] = 1, [VV_ACCOUNT_SELF_UNDERFLOW] = 1});
+}
+END_TEST
+
+/* Takes all the memory that is left. */
+static uint64_t take_memory(run *r)
+{
+    vv_governor *g = &r->session->governor;
+    uint64_t n = g->pools[VV_POOL_GENERAL].limit - atomic_load(&g->pools[VV_POOL_GENERAL].used);
+    ck_assert(vv_reserve(g, VV_POOL_GENERAL, VV_OWN_VALUES, n));
+    return n;
+}
+
+static void give_memory(run *r, uint64_t n)
+{
+    vv_release(&r->session->governor, VV_POOL_GENERAL, n);
+}
+
+START_TEST(gate_await_memory_exceeded)
+{
+    run r;
+    begin(&r);
+    uint64_t n = take_memory(&r);
+    wait_once(r.thread);
+    give_memory(&r, n);
+    wait_once(r.thread);
+    vv_accounting a = finish(&r);
+    assert_terms(&a, (uint64_t[VV_ACCOUNTS]){[VV_ACCOUNT_AWAIT_STARTED] = 2, [VV_ACCOUNT_AWAIT_FOLDED] = 1,
+                                             [VV_ACCOUNT_AWAIT_LOST_MEMORY] = 1,
+                                             [VV_ACCOUNT_SELF_UNDERFLOW] = a.v[VV_ACCOUNT_SELF_UNDERFLOW]});
+}
+END_TEST
+
+/* The awaited end is refused, and so are a call with a wait inside: their whole counts are loss. */
+START_TEST(gate_awaited_end_transport_exceeded)
+{
+    run r;
+    begin(&r);
+    varve_call_begin(r.thread, r.leaf, 0);
+    for (unsigned i = 0; i < 3; i++)
+        wait_once(r.thread);
+    /* A ring that is full, and can't roll. */
+    uint64_t n = take_memory(&r);
+    vv_ring *ring = vv_session_ring(r.session, r.engine);
+    ck_assert_ptr_null(atomic_load(&ring->spares[0]));
+    uint64_t *end = ring->end;
+    ring->end = ring->at;
+    varve_call_begin(r.thread, r.leaf, 0);
+    wait_once(r.thread);
+    varve_call_end(r.thread, VARVE_CALL_OK);
+    varve_call_end(r.thread, VARVE_CALL_OK);
+    ring->end = end;
+    give_memory(&r, n);
+    publish(&r);
+    wait_once(r.thread);
+    vv_accounting a = finish(&r);
+    assert_terms(&a, (uint64_t[VV_ACCOUNTS]){[VV_ACCOUNT_AWAIT_STARTED] = 5, [VV_ACCOUNT_AWAIT_FOLDED] = 1,
+                                             [VV_ACCOUNT_AWAIT_LOST_TRANSPORT] = 4,
+                                             [VV_ACCOUNT_CALLS_LOST_TRANSPORT] = 1,
+                                             [VV_ACCOUNT_SELF_UNDERFLOW] = a.v[VV_ACCOUNT_SELF_UNDERFLOW]});
+}
+END_TEST
+
+/* The consumer has no memory for a thread: its calls and awaits are unmatched. */
+START_TEST(gate_awaited_end_unmatched)
+{
+    run r;
+    begin(&r);
+    varve_thread *t = varve_thread_spawn(r.thread, 0, 0, NULL, 0);
+    varve_thread_start(t, varve_ticks());
+    varve_call_begin(t, r.leaf, 0);
+    wait_once(t);
+    wait_once(t);
+    varve_call_end(t, VARVE_CALL_OK);
+    varve_thread_end(t, VARVE_THREAD_COMPLETED);
+    r.session->decoder.relieved_ticks = varve_ticks() + vv_clock_lead(&r.session->clock);
+    uint64_t n = take_memory(&r);
+    settle(&r);
+    give_memory(&r, n);
+    vv_accounting a = finish(&r);
+    assert_terms(&a, (uint64_t[VV_ACCOUNTS]){[VV_ACCOUNT_AWAIT_STARTED] = 2, [VV_ACCOUNT_AWAIT_LOST_UNMATCHED] = 2,
+                                             [VV_ACCOUNT_CALLS_LOST_UNMATCHED] = 1});
+}
+END_TEST
+
+/* A difference that no reason explains. */
+START_TEST(gate_await_unreconciled)
+{
+    run r;
+    begin(&r);
+    wait_once(r.thread);
+    atomic_fetch_add(&r.exec->slot->accounts[VV_ACCOUNT_AWAIT_STARTED], 3);
+    vv_accounting a = finish(&r);
+    ck_assert_uint_eq(a.v[VV_ACCOUNT_AWAIT_LOST_UNRECONCILED], 3);
+}
+END_TEST
+
+/* A child inside an await: together they are longer than the call. */
+START_TEST(gate_self_time_underflow)
+{
+    run r;
+    begin(&r);
+    uint64_t t0 = varve_ticks();
+    varve_call_begin_at(r.thread, r.leaf, 0, t0);
+    varve_await_begin(r.thread, t0);
+    varve_call_begin_at(r.thread, r.leaf, 0, t0 + 10000);
+    varve_call_end_at(r.thread, VARVE_CALL_OK, t0 + 90000);
+    varve_await_end(r.thread, t0 + 100000);
+    varve_call_end_at(r.thread, VARVE_CALL_OK, t0 + 100000);
+    settle(&r);
+    ck_assert_uint_eq(r.exec->cct.health & VV_HEALTH_SELF_UNDERFLOW, VV_HEALTH_SELF_UNDERFLOW);
+    vv_accounting a = finish(&r);
+    ck_assert_uint_ge(a.v[VV_ACCOUNT_SELF_UNDERFLOW], 1);
+    ck_assert_uint_eq(a.v[VV_ACCOUNT_AWAIT_FOLDED], 1);
+}
+END_TEST
+
+static const struct {
+    int os;
+    vv_account calls, awaits;
+} lost_groups[] = {
+    {EIO, VV_ACCOUNT_CALLS_LOST_PUBLISH, VV_ACCOUNT_AWAIT_LOST_PUBLISH},
+    {ENOSPC, VV_ACCOUNT_CALLS_LOST_DISK, VV_ACCOUNT_AWAIT_LOST_DISK},
+};
+
+/* A lost group takes its calls and awaits along, under the reason of the store. */
+START_TEST(gate_lost_group)
+{
+    run r;
+    begin(&r);
+    varve_call_begin(r.thread, r.leaf, 0);
+    wait_once(r.thread);
+    varve_call_end(r.thread, VARVE_CALL_OK);
+    r.fault = (fault){VV_STEP_WRITE, lost_groups[_i].os, 1};
+    ck_assert(!publish(&r));
+    vv_accounting a = finish(&r);
+    ck_assert_uint_eq(a.v[lost_groups[_i].calls], 1);
+    ck_assert_uint_eq(a.v[lost_groups[_i].awaits], 1);
+    ck_assert_uint_eq(a.v[VV_ACCOUNT_CALLS_FOLDED], 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("account");
+    TCase *c = tcase_create("account");
+    tcase_set_timeout(c, 60);
+    tcase_add_test(c, names_ascend);
+    tcase_add_test(c, gate_await_encoding);
+    tcase_add_test(c, gate_await_clock_invalid);
+    tcase_add_test(c, gate_await_saturated);
+    tcase_add_test(c, gate_await_memory_exceeded);
+    tcase_add_test(c, gate_awaited_end_transport_exceeded);
+    tcase_add_test(c, gate_awaited_end_unmatched);
+    tcase_add_test(c, gate_await_unreconciled);
+    tcase_add_test(c, gate_self_time_underflow);
+    tcase_add_loop_test(c, gate_lost_group, 0, (int)VV_ARRAY_LEN(lost_groups));
+    suite_add_tcase(suite, c);
+    return test_main(suite);
+}
