@@ -415,6 +415,7 @@ static const struct {
 } planes[] = {
     [VV_PLANE_META] = {"meta", ".bamlmeta"},
     [VV_PLANE_DATA] = {"data", ".bamldata"},
+    [VV_PLANE_HEALTH] = {"health", ".varvehealth"},
 };
 
 const char *vv_plane_dir(vv_plane p)

@@ -146,9 +146,9 @@ VV_MUST_CHECK vv_code vv_seal_check(const uint8_t *p, size_t n, vv_error *err);
 void vv_seal_append(vv_wr *w, size_t from);
 
 /* Segment file names: 20 digits and the plane's extension. */
-enum { VV_SEGMENT_NAME = 31 };
-typedef enum { VV_PLANE_META, VV_PLANE_DATA } vv_plane;
-const char *vv_plane_dir(vv_plane p); /* "meta", "data" */
+enum { VV_SEGMENT_NAME = 34 };
+typedef enum { VV_PLANE_META, VV_PLANE_DATA, VV_PLANE_HEALTH, VV_PLANES } vv_plane;
+const char *vv_plane_dir(vv_plane p); /* "meta", "data", "health" */
 void vv_segment_name(char out[VV_SEGMENT_NAME], vv_plane p, uint64_t sequence);
 /* True and the sequence where name is a segment's: a stem of exactly 20 digits that fit u64, at least 1, the extension. */
 bool vv_segment_parse(const char *name, vv_plane p, uint64_t *ret_sequence);

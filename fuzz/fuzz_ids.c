@@ -33,7 +33,7 @@ static void fuzz_id_texts(vv_str s)
 
 static void fuzz_names(const char *name)
 {
-    for (int plane = VV_PLANE_META; plane <= VV_PLANE_DATA; plane++) {
+    for (int plane = VV_PLANE_META; plane < VV_PLANES; plane++) {
         uint64_t sequence;
         char again[VV_SEGMENT_NAME];
         if (!vv_segment_parse(name, (vv_plane)plane, &sequence))

@@ -48,7 +48,7 @@ static void seg_unref(vv_seg *s)
 {
     if (!s || __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) != 0)
         return;
-    vv_blob_done(&s->meta);
+    vv_blob_done(&s->bytes);
     free(s->off);
     free(s->key);
     free(s);
@@ -103,7 +103,8 @@ static bool buffer_room(vv_group_buffer *b, size_t n)
 static vv_code peek(const vv_open_file *f, vv_plane plane, vv_error *err)
 {
     uint8_t head[VV_META_HEADER];
-    size_t n = plane == VV_PLANE_META ? VV_META_HEADER : VV_DATA_HEADER;
+    static const size_t headers[VV_PLANES] = {VV_META_HEADER, VV_DATA_HEADER, VV_HEALTH_PLANE_HEADER};
+    size_t n = headers[plane];
     vv_code rc = vv_open_file_read(f, 0, head, n, err);
     if (rc != VV_OK)
         return rc;
@@ -169,23 +170,37 @@ static vv_code read_segment(vv_source *source, const char *path, vv_plane plane,
     return read_hashed(&f, buf->p, err);
 }
 
+/* The file's bytes, for those who hold views into them. */
+static vv_code keep(vv_seg *seg, const uint8_t *p, vv_error *err)
+{
+    size_t n = (size_t)seg->ident.size;
+    seg->bytes = (vv_blob){malloc(n), n};
+    if (!seg->bytes.p)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for a segment");
+    memcpy(seg->bytes.p, p, n);
+    return VV_OK;
+}
+
+static vv_code walk_health(const vv_euid *euid, vv_seg *seg, const uint8_t *p, bool trusted, vv_error *err)
+{
+    vv_health_segment h;
+    vv_code rc = vv_health_open(&h, p, (size_t)seg->ident.size, euid, seg->sequence, trusted, err);
+    bool more = rc == VV_OK;
+    vv_health_record record;
+    while (more && rc == VV_OK)
+        rc = vv_health_next(&h, &record, &more, err);
+    return rc == VV_OK ? keep(seg, p, err) : rc;
+}
+
 static vv_code walk_meta(const vv_euid *euid, vv_seg *seg, const uint8_t *p, bool trusted, vv_error *err)
 {
     vv_meta_segment m;
-    size_t n = (size_t)seg->ident.size;
-    vv_code rc = vv_meta_open(&m, p, n, euid, seg->sequence, trusted, err);
+    vv_code rc = vv_meta_open(&m, p, (size_t)seg->ident.size, euid, seg->sequence, trusted, err);
     bool more = rc == VV_OK;
     vv_meta_record record;
     while (more && rc == VV_OK)
         rc = vv_meta_next(&m, &record, &more, err);
-    if (rc != VV_OK)
-        return rc;
-    /* Kept: executions hold views into it. */
-    seg->meta = (vv_blob){malloc(n), n};
-    if (!seg->meta.p)
-        return vv_fail(err, VV_ERR_NOMEM, "no memory for a meta segment");
-    memcpy(seg->meta.p, p, n);
-    return VV_OK;
+    return rc == VV_OK ? keep(seg, p, err) : rc;
 }
 
 static vv_code walk_data(const vv_euid *euid, vv_seg *seg, const uint8_t *p, bool trusted, vv_error *err)
@@ -229,9 +244,10 @@ static vv_code seg_load(vv_seg **ret, vv_source *source, const vv_euid *euid, vv
     vv_error fault = {0};
     bool trusted = false;
     vv_code rc = read_segment(source, path, plane, buf, &seg->ident, &trusted, &fault);
+    static vv_code (*const walks[VV_PLANES])(const vv_euid *, vv_seg *, const uint8_t *, bool, vv_error *) = {
+        walk_meta, walk_data, walk_health};
     if (rc == VV_OK)
-        rc = plane == VV_PLANE_META ? walk_meta(euid, seg, buf->p, trusted, &fault)
-                                    : walk_data(euid, seg, buf->p, trusted, &fault);
+        rc = walks[plane](euid, seg, buf->p, trusted, &fault);
     if (rc == VV_ERR_NOTFOUND || rc == VV_ERR_NOMEM) {
         seg_unref(seg);
         return vv_fail(err, rc, "%s", fault.msg);

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "format/segment.h"
+#include "format/health_plane.h"
 #include "reader/source.h"
 
 /* Files beyond this are corrupt by decree: offsets are kept in 32 bits. */
@@ -26,7 +26,7 @@ typedef struct {
     const char *why; /* literal */
     uint64_t sequence;
     vv_file_ident ident;
-    vv_blob meta; /* a meta segment's bytes */
+    vv_blob bytes; /* of a meta or health segment: executions hold views into them */
     /* A data segment's groups: group i lies in off[i] .. off[i + 1]; key is the low half of its thread number. */
     uint32_t group_count;
     uint32_t *off, *key;

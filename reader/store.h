@@ -8,7 +8,7 @@
 #pragma once
 
 #include "format/function_table.h"
-#include "format/segment.h"
+#include "format/health_plane.h"
 #include "reader/source.h"
 
 /*
@@ -42,6 +42,8 @@ typedef struct {
     uint8_t flags;
     uint64_t first, last, count;           /* from RootEnded, else 0 */
     vv_health health;                      /* zero without has_end */
+    bool has_terms;                        /* of the health plane; false in stores of other writers */
+    vv_health_record terms;
     vv_index_state index_state;
     const vv_engine *engine;               /* the newest EngineStarted of it, for names; NULL where there is none */
     const vv_engine *first_engine;         /* the first one, for the program id */

@@ -12,6 +12,7 @@ static void core_unref(struct vv_stream_core *c)
         return;
     vv_seg_list_done(&c->meta);
     vv_seg_list_done(&c->data);
+    vv_seg_list_done(&c->health);
     vv_map_done(&c->by_root);
     free(c->meta_gaps);
     free(c->meta_bad);
@@ -224,7 +225,7 @@ static vv_code fold_meta(indexer *x, vv_error *err)
         vv_meta_segment m;
         vv_meta_record record;
         bool more;
-        vv_code rc = vv_meta_open(&m, seg->meta.p, seg->meta.n, &x->s->euid, seg->sequence, true, err);
+        vv_code rc = vv_meta_open(&m, seg->bytes.p, seg->bytes.n, &x->s->euid, seg->sequence, true, err);
         while (rc == VV_OK && (rc = vv_meta_next(&m, &record, &more, err)) == VV_OK && more)
             rc = add_record(x, &record, &m, err);
         if (rc != VV_OK)
@@ -312,6 +313,27 @@ static vv_code settle_executions(vv_stream *s, struct vv_stream_core *c, vv_erro
     return rc;
 }
 
+/* Terms are an extra: what of them can't be read is as if it had never been written. The first record of a root is it. */
+static void attach_terms(struct vv_stream_core *c)
+{
+    for (size_t i = 0; i < c->health.count; i++) {
+        const vv_seg *seg = c->health.segs[i];
+        vv_health_segment h;
+        vv_health_record record;
+        if (seg->state != VV_SEG_OK ||
+            vv_health_open(&h, seg->bytes.p, seg->bytes.n, NULL, seg->sequence, true, NULL) != VV_OK)
+            continue;
+        for (bool more = true; vv_health_next(&h, &record, &more, NULL) == VV_OK && more;) {
+            uint32_t k = vv_map_find(&c->by_root, &record.root);
+            vv_execution *e = k == VV_MAP_NONE ? NULL : &c->executions[k];
+            if (!e || !e->has_end || e->has_terms)
+                continue;
+            e->has_terms = true;
+            e->terms = record;
+        }
+    }
+}
+
 static vv_code index_stream(vv_stream *s, struct vv_stream_core *c, vv_error *err)
 {
     if (s->meta_high - c->meta.count > VV_MISSING_MAX)
@@ -323,6 +345,8 @@ static vv_code index_stream(vv_stream *s, struct vv_stream_core *c, vv_error *er
     s->meta_gaps = c->meta_gaps;
     s->engines = c->engines;
     s->executions = c->executions;
+    if (rc == VV_OK)
+        attach_terms(c);
     return rc == VV_OK ? settle_executions(s, c, err) : rc;
 }
 
@@ -372,7 +396,10 @@ static void mark_failed(vv_stream *s, const vv_error *why)
     s->meta_gaps = NULL;
 }
 
-/* Meta is listed before data: what an index entry says of data was committed before it, so it is never missed. */
+/*
+ * Meta is listed first: what an index entry says of data and terms was committed before it, so it is never missed. For
+ * the same reason the health plane alone changes nothing that anyone could see.
+ */
 static vv_code list_planes(vv_stream *s, struct vv_stream_core *c, vv_source *source, const vv_stream *former,
                            vv_error *err)
 {
@@ -390,6 +417,10 @@ static vv_code list_planes(vv_stream *s, struct vv_stream_core *c, vv_source *so
     rc = vv_seg_list_load(&c->meta, source, &s->euid, VV_PLANE_META, former ? &former->core->meta : NULL, err);
     if (rc == VV_OK)
         rc = vv_seg_list_load(&c->data, source, &s->euid, VV_PLANE_DATA, former ? &former->core->data : NULL, err);
+    vv_error ignored = {0};
+    if (rc == VV_OK && vv_seg_list_load(&c->health, source, &s->euid, VV_PLANE_HEALTH,
+                                        former ? &former->core->health : NULL, &ignored) != VV_OK)
+        c->health = (vv_seg_list){NULL, 0};
     return rc;
 }
 

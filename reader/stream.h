@@ -7,7 +7,7 @@
 
 struct vv_stream_core {
     unsigned refs; /* atomic */
-    vv_seg_list meta, data;
+    vv_seg_list meta, data, health;
     vv_map by_root; /* root -> index of the execution */
     vv_range *meta_gaps, *meta_bad, *data_bad;
     uint64_t *data_names;

@@ -395,6 +395,53 @@ START_TEST(generation_vector)
 }
 END_TEST
 
+/* Terms of the health plane are attached where they can be read, and nothing else changes where they can't. */
+static void add_terms(test_store *t, uint64_t sequence, uint64_t root, uint64_t value, bool damaged)
+{
+    vv_wr w = vv_wr_growing(1 << 16);
+    vv_thread_ref r = test_thread(t, root);
+    vv_health_begin(&w, &t->euid, sequence);
+    vv_health_add(&w, &r, 1);
+    vv_health_add_term(&w, "invocations_attempted", value);
+    vv_health_end(&w, 1);
+    if (damaged)
+        w.buf[w.len / 2] ^= 1;
+    test_store_segment(t, VV_PLANE_HEALTH, sequence, w);
+}
+
+START_TEST(health_plane)
+{
+    test_store t;
+    test_store_begin(&t);
+    vv_meta_record m[] = {test_header(),  test_engine(1, false),     test_started(&t, 1),       test_started(&t, 2),
+                          test_started(&t, 3), test_ended(&t, 1, 0, 0, 0), test_ended(&t, 2, 0, 0, 0)};
+    test_store_meta(&t, 1, 0, m, VV_ARRAY_LEN(m));
+    add_terms(&t, 1, 1, 11, false);
+    add_terms(&t, 2, 2, 22, true);
+    add_terms(&t, 4, 1, 44, false); /* a second one of a root counts no more; a gap is no matter */
+    add_terms(&t, 5, 3, 55, false); /* it has not ended */
+    add_terms(&t, 6, 9, 66, false); /* nobody knows it */
+    vv_store *store = test_store_open(&t);
+    const vv_stream *s = &store->streams[0];
+    ck_assert(!s->failed && s->execution_count == 3 && s->meta_gap_count == 0);
+    uint64_t v;
+    ck_assert(s->executions[0].has_terms && vv_health_find(&s->executions[0].terms, "invocations_attempted", &v));
+    ck_assert_uint_eq(v, 11);
+    ck_assert(!s->executions[1].has_terms && s->executions[1].index_state == VV_INDEX_COMPLETE);
+    ck_assert(!s->executions[2].has_terms);
+    uint8_t generation[32];
+    memcpy(generation, store->generation, sizeof generation);
+    test_store_done(&t);
+    /* The same store of a writer that knows no such plane. */
+    test_store_begin(&t);
+    test_store_meta(&t, 1, 0, m, VV_ARRAY_LEN(m));
+    store = test_store_open(&t);
+    ck_assert(store->streams[0].execution_count == 3 && !store->streams[0].executions[0].has_terms);
+    ck_assert_mem_eq(generation, store->generation, sizeof generation);
+    test_store_done(&t);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("store");
@@ -413,6 +460,7 @@ int main(void)
     tcase_add_test(c, orphans_by_first_appearance);
     tcase_add_test(c, groups_are_found_by_their_whole_root);
     tcase_add_test(c, flipped_bits);
+    tcase_add_test(c, health_plane);
     suite_add_tcase(s, c);
     return test_main(s);
 }
