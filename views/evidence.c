@@ -65,7 +65,8 @@ static vv_code add_issue(vv_evidence *e, const vv_evidence_issue *issue, vv_erro
 
 /* The equations (http-api section 4): names, and the terms that the right side sums up. */
 enum { EQ_UNWINDS, EQ_CAPTURES, EQ_LINKS_OBSERVED, EQ_LINKS, EQ_CAPTURES_FOLDED, EQ_LINKS_FOLDED, EQ_GROUPS, EQ_CALLS,
-       EQ_SPANS, EQ_CHILD_TIME };
+       EQ_SPANS, EQ_CHILD_TIME, EQ_INVOCATIONS, EQ_INVOCATIONS_FOLDED, EQ_AWAITS, EQ_AWAITS_FOLDED, EQ_SELECTED,
+       EQ_SPAN_ENDS, EQ_RUNTIME_IDS, EQ_VALUES };
 static const struct {
     const char *name;
     const char *terms[VV_EQUATION_TERMS];
@@ -86,6 +87,27 @@ static const struct {
     [EQ_CALLS] = {"calls", {"completed_ok", "completed_error", "completed_cancelled", "completed_exit"}},
     [EQ_SPANS] = {"span_starts", {"span_starts"}},
     [EQ_CHILD_TIME] = {"direct_child_time", {"call_inclusive_ns"}},
+    [EQ_INVOCATIONS] = {"invocations", {"invocations_folded", "invocations_lost"}},
+    [EQ_INVOCATIONS_FOLDED] = {"invocations_folded", {"invocations_folded"}},
+    [EQ_AWAITS] = {"awaits", {"await_intervals_folded", "await_lost"}},
+    [EQ_AWAITS_FOLDED] = {"awaits_folded", {"await_intervals_folded"}},
+    [EQ_SELECTED] = {"spans_selected", {"span_starts_committed", "span_start_lost"}},
+    [EQ_SPAN_ENDS] = {"span_ends", {"span_ends_committed", "span_end_lost"}},
+    [EQ_RUNTIME_IDS] = {"runtime_ids", {"runtime_ids_committed", "runtime_id_lost"}},
+    [EQ_VALUES] = {"values", {"values_available", "value_lost"}},
+};
+
+/* Those on the terms of the health plane: a count, what of it was committed, and its losses by reason. */
+static const struct {
+    unsigned which;
+    const char *all, *committed, *lost;
+} kept[] = {
+    {EQ_INVOCATIONS, "invocations_attempted", "invocations_folded", "invocations_lost."},
+    {EQ_AWAITS, "await_intervals_started", "await_intervals_folded", "await_lost."},
+    {EQ_SELECTED, "spans_selected", "span_starts_committed", "span_start_lost."},
+    {EQ_SPAN_ENDS, "span_starts_committed", "span_ends_committed", "span_end_lost."},
+    {EQ_RUNTIME_IDS, "runtime_ids_observed", "runtime_ids_committed", "runtime_id_lost."},
+    {EQ_VALUES, "value_attempts", "values_available", "value_lost."},
 };
 
 /* Fills the right side from its terms. known = false leaves `holds` null. */
@@ -119,16 +141,43 @@ static void health_equations(vv_evidence *e, const vv_execution *x, const vv_fol
     equate(e, EQ_GROUPS, ended && !f->failed, f->groups, (vv_u128[]){x->count});
 }
 
+/* A term that is not stored leaves `holds` null: another writer's store, or a count that its writer did not keep. */
+static void plane_equations(vv_evidence *e, const vv_execution *x)
+{
+    const vv_health_record none = {.count = 0}, *r = x->has_terms ? &x->terms : &none;
+    for (size_t i = 0; i < VV_ARRAY_LEN(kept); i++) {
+        uint64_t all, committed, lost = vv_health_sum(r, kept[i].lost);
+        bool known = vv_health_find(r, kept[i].all, &all);
+        known = vv_health_find(r, kept[i].committed, &committed) && known;
+        equate(e, kept[i].which, known, all, (vv_u128[]){committed, lost});
+        if (lost)
+            worsen(e, VV_VERDICT_PARTIAL);
+    }
+}
+
+/* What the writer says that it committed, against what was found. */
+static void folded_equations(vv_evidence *e, const vv_execution *x, const vv_fold *f, vv_u128 started, vv_u128 awaits)
+{
+    const vv_health_record none = {.count = 0}, *r = x->has_terms ? &x->terms : &none;
+    bool whole = !f->failed && f->complete && !(f->health & ~VV_HEALTH_SELF_UNDERFLOW);
+    uint64_t calls, intervals;
+    bool has_calls = vv_health_find(r, "invocations_folded", &calls);
+    bool has_awaits = vv_health_find(r, "await_intervals_folded", &intervals);
+    equate(e, EQ_INVOCATIONS_FOLDED, whole && has_calls, started, (vv_u128[]){calls});
+    equate(e, EQ_AWAITS_FOLDED, whole && has_awaits, awaits, (vv_u128[]){intervals});
+}
+
 /* Equations over the population: exact only where everything arrived. */
 static void population_equations(vv_evidence *e, const vv_execution *x, const vv_profile *p, bool lost)
 {
     const vv_fold *f = p->fold;
     bool exact = x->has_end && !lost && !f->failed && f->complete && !f->health && !e->overflow_calls
         && p->node_count == p->context_count;
-    vv_u128 started = 0, selected = 0, child_time = 0, call_time = 0, ends[4] = {0}, span_starts = 0;
+    vv_u128 started = 0, awaits = 0, selected = 0, child_time = 0, call_time = 0, ends[4] = {0}, span_starts = 0;
     for (uint32_t i = 0; i < p->node_count; i++) {
         const vv_counters *c = p->nodes[i].counters;
         started += c->started;
+        awaits += c->await_count;
         selected += c->selected;
         ends[0] += c->ok;
         ends[1] += c->error;
@@ -143,6 +192,7 @@ static void population_equations(vv_evidence *e, const vv_execution *x, const vv
     equate(e, EQ_CALLS, exact, started, ends);
     equate(e, EQ_SPANS, exact, selected, &span_starts);
     equate(e, EQ_CHILD_TIME, exact, child_time, &call_time);
+    folded_equations(e, x, f, started, awaits);
 }
 
 static vv_verdict issue_verdict(const vv_execution *x, unsigned kind)
@@ -218,6 +268,7 @@ vv_code vv_evidence_of(vv_evidence *ret, const vv_execution *x, const vv_profile
     if (e->abandoned || lost || overflow || f->health || e->timing_incomplete)
         worsen(e, VV_VERDICT_PARTIAL);
     health_equations(e, x, f);
+    plane_equations(e, x);
     population_equations(e, x, p, lost);
     return collect_issues(e, x, f, err);
 }
@@ -409,6 +460,9 @@ static void losses_json(vv_json *j, const vv_evidence *e)
     for (unsigned i = 0; i < VV_HEALTH_COUNT; i++)
         if (e->losses[i])
             vv_json_kv_u64(j, vv_health_name(i), e->losses[i]);
+    for (size_t i = 0; i < VV_ARRAY_LEN(kept); i++)
+        if (e->equations[kept[i].which].terms[1])
+            vv_json_kv_u128(j, equations[kept[i].which].terms[1], e->equations[kept[i].which].terms[1]);
     vv_json_end_obj(j);
 }
 

@@ -30,7 +30,7 @@ typedef struct {
 } vv_evidence_issue;
 
 typedef enum { VV_HOLDS_UNKNOWN, VV_HOLDS_YES, VV_HOLDS_NO } vv_holds;
-enum { VV_EQUATIONS = 10, VV_EQUATION_TERMS = 5, VV_EVIDENCE_ISSUES = 100 };
+enum { VV_EQUATIONS = 18, VV_EQUATION_TERMS = 5, VV_EVIDENCE_ISSUES = 100 };
 
 typedef struct {
     vv_u128 left, right;

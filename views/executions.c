@@ -291,6 +291,25 @@ static void health_json(vv_json *j, const vv_execution *x)
     vv_json_end_obj(j);
 }
 
+/* What the writer kept of its equations' terms; null where its store has none. */
+static void health_terms_json(vv_json *j, const vv_execution *x)
+{
+    vv_json_key(j, "health_terms");
+    if (!x->has_terms) {
+        vv_json_null(j);
+        return;
+    }
+    vv_json_obj(j);
+    vv_health_record r = x->terms;
+    vv_str name;
+    uint64_t value;
+    while (vv_health_term(&r, &name, &value)) {
+        vv_json_key_str(j, name);
+        vv_json_u64(j, value);
+    }
+    vv_json_end_obj(j);
+}
+
 static void cct_health_json(vv_json *j, const vv_digest *d)
 {
     static const char *const words[] = {"counter_saturated", "await_counter_saturated", "self_time_underflow"};
@@ -367,6 +386,7 @@ vv_code vv_view_execution(vv_json *j, vv_query *q, vv_error *err)
         vv_json_key(j, "totals");
         vv_totals_json(j, d->known, &d->totals);
         health_json(j, f.execution);
+        health_terms_json(j, f.execution);
         cct_health_json(j, d);
         overflow_json(j, p);
         thread_issues_json(j, p->fold);

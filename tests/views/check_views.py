@@ -68,7 +68,7 @@ class Node:
         self.errors, self.cancelled = self.ends[1], self.ends[2]
         self.inclusive = counters["inclusive_ns"]
         self.child = counters["direct_call_child_inclusive_ns"]
-        self.await_ns = counters["await_ns"]
+        self.await_ns, self.awaits = counters["await_ns"], counters["await_count"]
         self.self_ns = context.self_ns()
         self.exact = self.child + self.await_ns <= self.inclusive
         self.flags = flags
@@ -181,7 +181,12 @@ def equations(execution, nodes, lost):
         "calls": (sum(n.calls for n in every), sum(sum(n.ends) for n in every), exact),
         "span_starts": (sum(n.selected for n in every), starts, exact),
         "direct_child_time": (child, call, exact),
+        # None of these stores has a health plane: no term, and no claim.
+        "invocations_folded": (sum(n.calls for n in every), 0, False),
+        "awaits_folded": (sum(n.awaits for n in every), 0, False),
     }
+    sides.update((name, (0, 0, False)) for name in
+                 ("invocations", "awaits", "spans_selected", "span_ends", "runtime_ids", "values"))
     found = {}
     for name, (left, right, known) in sides.items():
         if name == "groups":
