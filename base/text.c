@@ -150,6 +150,27 @@ void vv_utf8_mend(char *p, size_t n)
     }
 }
 
+static bool is_unruly(uint32_t c)
+{
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
+}
+
+void vv_text_tame(char *p, size_t n)
+{
+    vv_utf8_mend(p, n);
+    for (size_t i = 0; i < n;) {
+        const uint8_t *b = (const uint8_t *)p + i;
+        size_t len = utf8_one(b, n - i);
+        /* Nothing unruly has four bytes. */
+        uint32_t c = len == 1 ? b[0] : len == 2 ? (b[0] & 0x1fu) << 6 | (b[1] & 0x3fu) :
+                     len == 3 ? (b[0] & 0xfu) << 12 | (b[1] & 0x3fu) << 6 | (b[2] & 0x3fu) : 'x';
+        if (is_unruly(c))
+            memset(p + i, '?', len);
+        i += len;
+    }
+}
+
 size_t vv_utf8_cut(vv_str s, size_t max)
 {
     if (s.n <= max)

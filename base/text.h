@@ -34,5 +34,11 @@ size_t vv_utf8_cut(vv_str s, size_t max);
 /* Makes n bytes valid UTF-8 of the same length: each byte that belongs to no character becomes '?'. */
 void vv_utf8_mend(char *p, size_t n);
 
+/*
+ * Makes n bytes safe to show on a terminal, in place: mended as above, and each byte of a character that a terminal
+ * obeys or that reorders text (C0 and C1 controls, DEL, line and paragraph separators, direction marks) becomes '?'.
+ */
+void vv_text_tame(char *p, size_t n);
+
 /* Decimal digits of v and a NUL into out (at least 40 bytes); returns their count. */
 size_t vv_u128_text(char *out, vv_u128 v);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/text.h"
 
 enum { OUT_STEP = 64 << 10, OUT_MAX = 1 << 30 };
 
@@ -24,9 +25,7 @@ static void message(const char *fmt, va_list ap)
 {
     char line[1024];
     vsnprintf(line, sizeof line, fmt, ap);
-    for (char *p = line; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            *p = '?';
+    vv_text_tame(line, strlen(line));
     fprintf(stderr, "varve: %s\n", line);
 }
 

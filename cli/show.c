@@ -2,12 +2,13 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/text.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
 
-enum { ISSUES_SHOWN = 20 };
+enum { ISSUES_SHOWN = 20, TEXT_SHOWN = 1024 };
 
 static void field(const char *name, vv_paint paint, const char *value)
 {
@@ -16,12 +17,29 @@ static void field(const char *name, vv_paint paint, const char *value)
     printf("\n");
 }
 
-/* Stored text may hold anything: a terminal gets no control characters. */
+/* Stored text may hold anything, and of any length: a terminal gets a line of it, without controls. */
+static void print_text(vv_str s)
+{
+    char text[TEXT_SHOWN];
+    size_t n = vv_utf8_cut(s, sizeof text);
+    memcpy(text, s.p, n);
+    vv_text_tame(text, n);
+    printf("%.*s%s", (int)n, text, n < s.n ? "\xe2\x80\xa6" : "");
+}
+
 static void field_text(const char *name, vv_str s)
 {
     printf("%-11s ", name);
-    for (size_t i = 0; i < s.n; i++)
-        putchar((uint8_t)s.p[i] < 0x20 || s.p[i] == 0x7f ? '?' : s.p[i]);
+    print_text(s);
+    printf("\n");
+}
+
+static void print_process(const vv_stream_started *h)
+{
+    printf("%-11s %" PRIu32 ", ", "process", h->pid);
+    print_text(h->version);
+    printf(", ");
+    print_text(h->os_arch);
     printf("\n");
 }
 
@@ -40,8 +58,7 @@ static void print_identity(const vv_found *f, const vv_digest *d)
     if (x->engine && x->engine->revision.present)
         field_text("revision", x->engine->revision.s);
     if (f->stream->has_header)
-        printf("%-11s %" PRIu32 ", %.*s, %.*s\n", "process", f->stream->header.pid, (int)f->stream->header.version.n,
-               f->stream->header.version.p, (int)f->stream->header.os_arch.n, f->stream->header.os_arch.p);
+        print_process(&f->stream->header);
 }
 
 static void print_state(const vv_found *f, const vv_digest *d)

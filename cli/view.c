@@ -181,8 +181,8 @@ void vv_cli_cell_text(vv_cli_table *t, vv_paint paint, vv_str text, size_t max)
     char *copy = malloc(n + 4);
     if (!copy)
         return;
-    for (size_t i = 0; i < n; i++)
-        copy[i] = (uint8_t)text.p[i] < 0x20 || text.p[i] == 0x7f ? '?' : text.p[i];
+    memcpy(copy, text.p, n);
+    vv_text_tame(copy, n);
     strcpy(copy + n, cut ? "\xe2\x80\xa6" : "");
     t->cells[t->count++] = (cell){copy, characters(copy), paint};
 }

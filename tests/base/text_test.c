@@ -148,6 +148,27 @@ START_TEST(mended_text_is_valid)
 }
 END_TEST
 
+START_TEST(tamed_text_moves_no_terminal)
+{
+    static const struct {
+        const char *raw, *tame;
+    } cases[] = {
+        {"plain \xc3\xa9 \xf0\x9f\x98\x80", "plain \xc3\xa9 \xf0\x9f\x98\x80"},
+        {"\033[31m\n\t\x7f", "?[31m???"},
+        {"\xc2\x9b" "31m \xc2\x80\xc2\x9f\xc2\xa0", "??31m ????\xc2\xa0"},
+        {"\xe2\x80\xae\xe2\x80\xa8\xe2\x81\xa6\xd8\x9c", "???????????"},
+        {"\xe2\x80\xa7\xe2\x80\xaf\xe2\x81\xa5\xe2\x81\xaa", "\xe2\x80\xa7\xe2\x80\xaf\xe2\x81\xa5\xe2\x81\xaa"},
+        {"\x9b\xff\xc2", "???"},
+    };
+    for (size_t i = 0; i < VV_ARRAY_LEN(cases); i++) {
+        char text[64];
+        strcpy(text, cases[i].raw);
+        vv_text_tame(text, strlen(text));
+        ck_assert_str_eq(text, cases[i].tame);
+    }
+}
+END_TEST
+
 START_TEST(decimal_of_128_bits)
 {
     char s[40];
@@ -195,6 +216,7 @@ int main(void)
     tcase_add_test(t, utf8);
     tcase_add_test(t, cut_on_a_character_boundary);
     tcase_add_test(t, mended_text_is_valid);
+    tcase_add_test(t, tamed_text_moves_no_terminal);
     tcase_add_test(t, decimal_of_128_bits);
     tcase_add_test(t, sha256);
     suite_add_tcase(s, t);
