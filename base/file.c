@@ -24,6 +24,16 @@ void vv_close(int *fd)
     *fd = -1;
 }
 
+int vv_above_standard(int fd)
+{
+    if (fd < 0 || fd > STDERR_FILENO)
+        return fd;
+    int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), os = errno;
+    close(fd);
+    errno = os;
+    return above;
+}
+
 static vv_code read_exactly(int fd, uint8_t *p, size_t n, vv_error *err)
 {
     for (size_t at = 0; at < n;) {

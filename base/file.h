@@ -22,6 +22,13 @@ void vv_blob_done(vv_blob *b); /* accepts a zeroed blob */
 void vv_close(int *fd); /* closes unless negative, sets -1; for VV_CLEANUP */
 
 /*
+ * fd, or where that is one of the three standard numbers a close-on-exec copy above them (fd is then closed). A
+ * program that runs with its standard output closed would otherwise write what it prints into our file. Negative
+ * stays, as does errno.
+ */
+int vv_above_standard(int fd);
+
+/*
  * Reads a whole file into memory that the caller frees (vv_blob_done). Only a regular file is read: a link, FIFO, socket,
  * device or directory of that name is VV_ERR_CORRUPT named "NotRegularFile", and nothing is waited for. A file longer than
  * max is VV_ERR_LIMIT named "FileTooLarge", before any allocation. Missing: VV_ERR_NOTFOUND.

@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -57,8 +58,17 @@ static int command(int argc, char **argv)
     return unknown_verb(first);
 }
 
+/* Stands in for closed standard descriptors, so that no file or socket gets their numbers: using them fails. */
+static void fill_standard(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 int main(int argc, char **argv)
 {
+    fill_standard();
     /* A reader that hangs up is a write error with its line and status, not a silent death. */
     signal(SIGPIPE, SIG_IGN);
     int status = command(argc, argv);

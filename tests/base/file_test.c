@@ -44,6 +44,27 @@ static void put_file(const char *name, const char *text)
     close(fd);
 }
 
+START_TEST(descriptors_above_the_standard_ones)
+{
+    put_file("f", "x");
+    int saved = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 10);
+    close(STDIN_FILENO);
+    int fd = open("f", O_RDONLY);
+    ck_assert_int_eq(fd, STDIN_FILENO);
+    fd = vv_above_standard(fd);
+    ck_assert_int_gt(fd, STDERR_FILENO);
+    ck_assert_int_eq(fcntl(fd, F_GETFD), FD_CLOEXEC);
+    ck_assert_int_eq(fcntl(STDIN_FILENO, F_GETFD), -1);
+    ck_assert_int_eq(vv_above_standard(fd), fd);
+    close(fd);
+    ck_assert_int_eq(vv_above_standard(-1), -1);
+    if (saved >= 0) {
+        dup2(saved, STDIN_FILENO);
+        close(saved);
+    }
+}
+END_TEST
+
 START_TEST(reads_a_regular_file_whole)
 {
     vv_blob b = {0};
@@ -227,6 +248,7 @@ int main(void)
     Suite *s = suite_create("file");
     TCase *t = tcase_create("file");
     tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, descriptors_above_the_standard_ones);
     tcase_add_test(t, reads_a_regular_file_whole);
     tcase_add_test(t, refuses_what_is_not_a_regular_file);
     tcase_add_test(t, refuses_too_large_and_missing);

@@ -37,6 +37,10 @@ is "top: incomplete times give no share" "-" "$("$varve" top 0c0d0e0f.1.1 -n 1 |
 is "show: the verdict" partial "$("$varve" show 0c0d0e0f.1.1 | awk '/^evidence/ {print $2}')"
 is "show: an equation" "error_links 1 = 1 holds" "$("$varve" show 0c0d0e0f.1.5 | grep '  error_links ' | xargs)"
 
+# Standard descriptors that are closed stay unused.
+"$varve" ls --json >&- 2>"$dir/err"
+is "closed output" "5 1" "$? $(wc -l <"$dir/err")"
+
 # fails NAME STATUS TEXT COMMAND...: the status, and one line on standard error that holds the text.
 fails()
 {
@@ -50,6 +54,7 @@ fails "no id" 2 "latest" top nonsense
 fails "a column that is none" 2 "self_ns" top --sort best
 fails "a number that is none" 2 "limit" ls -n 0
 fails "too many arguments" 2 "unexpected" show latest latest
+fails "no terminal is driven by a name" 2 'xyz??31m' "$(printf 'xyz\302\23331m')"
 fails "no store" 5 "record a program first" ls "$dir/nowhere"
 fails "no store in a directory" 5 "record a program first" ls /
 fails "a file" 5 "." ls "$dir/err"

@@ -36,5 +36,17 @@ for script in "$dir"/*.lua; do
         bad=1
     fi
 done
+# With the standard descriptors closed, what a script prints is lost, as ever, and never lands in the store's files.
+n=$((n + 1))
+rm -rf "$tmp/store"
+echo 'for i = 1, 5000 do print("STRAY") io.stderr:write("STRAY") end' >"$tmp/prints.lua"
+BAML_PROFILE_DIR=$tmp/store BAML_PROFILE_PUBLISH_INTERVAL_MS=1 "$top_builddir/varve-lua" "$tmp/prints.lua" <&- >&- 2>&-
+if [ $? = 0 ] && [ -d "$tmp/store/streams" ] && ! grep -rq STRAY "$tmp/store"; then
+    echo "ok $n - closed standard descriptors"
+else
+    grep -rl STRAY "$tmp/store" | sed 's/^/# /'
+    echo "not ok $n - closed standard descriptors"
+    bad=1
+fi
 echo "1..$n"
 exit $bad
