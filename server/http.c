@@ -40,7 +40,10 @@ struct vv_http {
     _Atomic uint64_t last_ns;
 };
 
-/* One request on its way; made with the request line, freed when it has been answered. */
+/*
+ * A connection, and the request on its way. Made with the connection: the library doesn't tell of the end of each
+ * request that it refuses itself.
+ */
 typedef struct {
     vv_http *http;
     char *target;
@@ -55,33 +58,54 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static void end_request(call *c)
+{
+    if (c->counted) {
+        atomic_store(&c->http->last_ns, now_ns());
+        atomic_fetch_sub(&c->http->active, 1);
+    }
+    free(c->target);
+    *c = (call){.http = c->http};
+}
+
+static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
+                          enum MHD_ConnectionNotificationCode code)
+{
+    call *c = *context;
+    (void)connection;
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        c = calloc(1, sizeof *c);
+        if (c)
+            c->http = cls;
+        *context = c;
+    } else if (c) {
+        end_request(c);
+        free(c);
+        *context = NULL;
+    }
+}
+
 /* The raw target, before the library decodes anything. */
 static void *on_target(void *cls, const char *uri, struct MHD_Connection *connection)
 {
-    (void)connection;
-    call *c = calloc(1, sizeof *c);
+    (void)cls;
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    call *c = info ? info->socket_context : NULL;
     if (!c)
         return NULL;
-    c->http = cls;
+    end_request(c);
     c->target = strdup(uri);
-    return c;
+    return c->target ? c : NULL;
 }
 
 static void on_completed(void *cls, struct MHD_Connection *connection, void **con_cls,
                          enum MHD_RequestTerminationCode code)
 {
-    vv_http *h = cls;
-    call *c = *con_cls;
+    (void)cls;
     (void)connection;
     (void)code;
-    if (!c)
-        return;
-    if (c->counted) {
-        atomic_store(&h->last_ns, now_ns());
-        atomic_fetch_sub(&h->active, 1);
-    }
-    free(c->target);
-    free(c);
+    if (*con_cls)
+        end_request(*con_cls);
     *con_cls = NULL;
 }
 
@@ -273,7 +297,8 @@ static vv_code start_daemon(vv_http *h, vv_error *err)
     h->daemon = MHD_start_daemon(
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC, 0, NULL, NULL,
         on_request, h, MHD_OPTION_LISTEN_SOCKET, h->fd, MHD_OPTION_URI_LOG_CALLBACK, on_target, h,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, h, MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)CONNECTION_MEMORY, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK, MHD_OPTION_END);
     return h->daemon ? VV_OK : vv_fail(err, VV_ERR_IO, "the HTTP library did not start");

@@ -376,6 +376,14 @@ is "and then it is gone" 404 "$(code "$api/executions")"
 stop
 ok "it ends well all the same"
 
+# A request that the HTTP library refuses itself leaves nothing behind: an idle server still ends.
+start "$dir" --listen 127.0.0.1:0 --idle-exit 1
+many=$(seq -f 'a%g=1' -s '&' 5000)
+for _ in 1 2 3; do code "$url/?$many" >/dev/null; done
+wait $server
+is "requests too large for the library" 0 $?
+server=
+
 # The development directory
 mkdir "$dir/web"
 echo '<!doctype html>mine' >"$dir/web/index.html"
