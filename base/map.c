@@ -6,6 +6,8 @@
 #include <string.h>
 #include <sys/random.h>
 
+enum { FIND_AT_ONCE = 16 };
+
 /* Slots hold the hash's high 32 bits beside index + 1, so that a miss rarely touches a key. */
 static uint64_t slot_make(uint64_t hash, uint32_t index)
 {
@@ -83,11 +85,35 @@ uint32_t vv_map_find(const vv_map *m, const void *key)
     return s ? (uint32_t)s - 1 : VV_MAP_NONE;
 }
 
-static bool grow_slots(vv_map *m)
+static void find_some(const vv_map *m, const void *const *keys, size_t n, uint32_t *ret)
 {
-    uint32_t cap = m->slots ? (m->mask + 1) * 2 : 64;
-    if (cap == 0)
-        return false;
+    uint64_t hash[FIND_AT_ONCE];
+    for (size_t i = 0; i < n; i++) {
+        hash[i] = hash_key(m, keys[i]);
+        __builtin_prefetch(&m->slots[(uint32_t)hash[i] & m->mask]);
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint64_t s = m->slots[(uint32_t)hash[i] & m->mask];
+        if (s)
+            __builtin_prefetch(vv_map_key(m, (uint32_t)s - 1));
+    }
+    for (size_t i = 0; i < n; i++) {
+        uint64_t s = m->slots[probe(m, keys[i], hash[i])];
+        ret[i] = s ? (uint32_t)s - 1 : VV_MAP_NONE;
+    }
+}
+
+void vv_map_find_many(const vv_map *m, const void *const *keys, size_t n, uint32_t *ret)
+{
+    for (size_t i = 0; m->count == 0 && i < n; i++)
+        ret[i] = VV_MAP_NONE;
+    for (size_t i = 0; m->count != 0 && i < n; i += FIND_AT_ONCE)
+        find_some(m, keys + i, n - i < FIND_AT_ONCE ? n - i : FIND_AT_ONCE, ret + i);
+}
+
+/* cap slots, a power of two. */
+static bool set_slots(vv_map *m, uint32_t cap)
+{
     uint64_t *slots = calloc(cap, sizeof *slots);
     if (!slots)
         return false;
@@ -104,17 +130,36 @@ static bool grow_slots(vv_map *m)
     return true;
 }
 
-static bool grow_keys(vv_map *m)
+static bool grow_slots(vv_map *m)
 {
-    uint32_t cap = m->keys_cap ? m->keys_cap * 2 : 32;
-    if (cap <= m->keys_cap || cap > UINT32_MAX / 2)
-        return false;
+    uint32_t cap = m->slots ? (m->mask + 1) * 2 : 64;
+    return cap != 0 && set_slots(m, cap);
+}
+
+static bool set_keys(vv_map *m, uint32_t cap)
+{
     uint8_t *keys = realloc(m->keys, (size_t)cap * m->key_bytes);
     if (!keys)
         return false;
     m->keys = keys;
     m->keys_cap = cap;
     return true;
+}
+
+static bool grow_keys(vv_map *m)
+{
+    uint32_t cap = m->keys_cap ? m->keys_cap * 2 : 32;
+    return cap > m->keys_cap && cap <= UINT32_MAX / 2 && set_keys(m, cap);
+}
+
+bool vv_map_reserve(vv_map *m, uint32_t n)
+{
+    if (n > UINT32_MAX / 4)
+        return false;
+    uint32_t cap = m->slots ? m->mask + 1 : 64;
+    while (n > cap / 4 * 3)
+        cap *= 2;
+    return (n <= m->keys_cap || set_keys(m, n)) && ((m->slots && cap == m->mask + 1) || set_slots(m, cap));
 }
 
 uint32_t vv_map_put(vv_map *m, const void *key, bool *ret_new)

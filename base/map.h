@@ -28,8 +28,14 @@ void vv_map_init(vv_map *m, size_t key_bytes);
 void vv_map_done(vv_map *m); /* accepts a zeroed map */
 void vv_map_clear(vv_map *m); /* forgets the keys, keeps the memory */
 
+/* Room for n keys in all, so that the map need not grow step by step. False: out of memory; the map is as before. */
+bool vv_map_reserve(vv_map *m, uint32_t n);
+
 /* Index of key, or VV_MAP_NONE. */
 uint32_t vv_map_find(const vv_map *m, const void *key);
+
+/* Looks up n keys, each a pointer, at a time: their waits for memory overlap. */
+void vv_map_find_many(const vv_map *m, const void *const *keys, size_t n, uint32_t *ret);
 
 /* Index of key, inserted where it was absent (ret_new, may be NULL, says so). VV_MAP_NONE = out of memory. */
 uint32_t vv_map_put(vv_map *m, const void *key, bool *ret_new);

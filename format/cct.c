@@ -88,6 +88,13 @@ static bool fail_row(vv_cct_cursor *c, const char *why)
     return false;
 }
 
+bool vv_cct_check_key(vv_cct_cursor *c, const vv_cct_row *row)
+{
+    vv_context_key key;
+    vv_context_key_of_bytes(&key, row->encoded, row->encoded_len);
+    return VV_LIKELY(memcmp(key.b, row->key.b, sizeof key.b) == 0) || fail_row(c, "InvalidContextKey");
+}
+
 VV_HOT bool vv_cct_next_context(vv_cct_cursor *c, vv_cct_row *ret)
 {
     if (c->contexts_left == 0)
@@ -107,12 +114,10 @@ VV_HOT bool vv_cct_next_context(vv_cct_cursor *c, vv_cct_row *ret)
         size_t n = vv_tuple_read(r->at, vv_rd_left(r), &ret->tuple, &why);
         if (VV_UNLIKELY(n == 0))
             return fail_row(c, why);
-        if (!c->trust_keys) {
-            vv_context_key key;
-            vv_context_key_of_bytes(&key, r->at, n);
-            if (VV_UNLIKELY(memcmp(key.b, ret->key.b, sizeof key.b) != 0))
-                return fail_row(c, "InvalidContextKey");
-        }
+        ret->encoded = r->at;
+        ret->encoded_len = n;
+        if (!c->trust_keys && VV_UNLIKELY(!vv_cct_check_key(c, ret)))
+            return false;
         r->at += n;
     }
     if (VV_UNLIKELY(vv_rd_left(r) < VV_COUNTERS_BYTES))

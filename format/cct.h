@@ -40,6 +40,8 @@ typedef struct {
     bool defined;   /* the tuple is present */
     vv_tuple tuple;
     vv_counters counters;
+    const uint8_t *encoded; /* decoders: the tuple's bytes, a view, where defined */
+    size_t encoded_len;
 } vv_cct_row;
 
 typedef struct {
@@ -52,7 +54,7 @@ typedef struct {
     vv_rd r;
     uint64_t contexts_left, overflow_left, records, expected;
     bool in_overflow;
-    bool trust_keys; /* skip the key check: for bytes this process has verified before */
+    bool trust_keys; /* skip the key check: the caller makes up for it (vv_cct_check_key) or verified the bytes before */
 } vv_cct_cursor;
 
 /*
@@ -62,6 +64,11 @@ typedef struct {
  */
 void vv_cct_open(vv_cct_cursor *c, const uint8_t *p, size_t n, uint8_t health, uint64_t record_count);
 bool vv_cct_next_context(vv_cct_cursor *c, vv_cct_row *ret);
+/*
+ * For a cursor that trusts keys: checks the tuple of the row just read against its key. A definition equal to one that
+ * was checked before needs no check of its own. False: the cursor has failed, as if the row had not been read.
+ */
+bool vv_cct_check_key(vv_cct_cursor *c, const vv_cct_row *row);
 bool vv_cct_next_overflow(vv_cct_cursor *c, vv_cct_overflow *ret);
 /* VV_OK, or the first failure by name. */
 VV_MUST_CHECK vv_code vv_cct_finish(vv_cct_cursor *c, vv_error *err);

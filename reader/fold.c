@@ -7,7 +7,7 @@
 
 #include "reader/fold_build.h"
 
-enum { FIRST_CAP = 8 };
+enum { FIRST_CAP = 8, MAP_BYTES_MAX = 24 /* of a map, for each key, above the key */ };
 
 static vv_code no_memory(vv_error *err)
 {
@@ -29,22 +29,23 @@ static size_t bytes_held(const vv_fold_build *b)
            vv_map_bytes(&f->thread_map) + vv_map_bytes(&f->span_map) + vv_map_bytes(&f->error_map) + f->texts.used;
 }
 
-vv_code vv_build_room(vv_fold_build *b, void **array, size_t *cap, size_t count, size_t size, vv_error *err)
+static vv_code set_cap(vv_fold_build *b, void **array, size_t *cap, size_t want, size_t size, vv_error *err)
 {
-    if (count < *cap)
-        return VV_OK;
-    size_t want = *cap ? *cap * 2 : FIRST_CAP;
     size_t held = bytes_held(b);
     if (held > b->max_bytes || (want - *cap) * size > b->max_bytes - held)
         return over_limit(b, err);
     void *p = realloc(*array, want * size);
     if (!p)
         return no_memory(err);
-    memset((char *)p + *cap * size, 0, (want - *cap) * size);
     *array = p;
     *cap = want;
     b->f.bytes = bytes_held(b);
     return VV_OK;
+}
+
+vv_code vv_build_room(vv_fold_build *b, void **array, size_t *cap, size_t count, size_t size, vv_error *err)
+{
+    return VV_LIKELY(count < *cap) ? VV_OK : set_cap(b, array, cap, *cap ? *cap * 2 : FIRST_CAP, size, err);
 }
 
 void vv_build_fail(vv_fold_build *b, const char *name)
@@ -69,41 +70,79 @@ static void fault(vv_fold_build *b, const char *name)
         b->fault = name;
 }
 
-static vv_code add_row(vv_fold_build *b, const vv_cct_row *row, vv_error *err)
+/* Takes the row's tuple, where the context has none. False: it isn't the key's, and the cursor has failed. */
+static bool define(vv_fold_build *b, vv_cct_cursor *cursor, vv_fold_context *c, const vv_cct_row *row)
+{
+    /* Writers repeat definitions; one that was checked before is known by its fields, for less than its hash. */
+    if (c->defined && vv_tuple_eq(&c->tuple, &row->tuple))
+        return true;
+    if (!vv_cct_check_key(cursor, row))
+        return false;
+    if (c->defined) {
+        fault(b, "ConflictingContextDefinition");
+        return true;
+    }
+    c->defined = true;
+    c->tuple = row->tuple;
+    return true;
+}
+
+/* The row's context, found or new; VV_MAP_NONE: no memory. */
+static inline uint32_t context_of(vv_fold_build *b, const vv_context_key *key)
+{
+    vv_fold *f = &b->f;
+    uint32_t i = b->next_context;
+    if (VV_LIKELY(i < f->context_count) && memcmp(f->contexts[i].key.b, key->b, sizeof key->b) == 0)
+        return i;
+    bool is_new;
+    i = vv_map_put(&f->context_map, key, &is_new);
+    if (i != VV_MAP_NONE && is_new) {
+        f->context_count++;
+        f->contexts[i] = (vv_fold_context){.key = *key, .parent = VV_MAP_NONE};
+    }
+    return i;
+}
+
+static VV_HOT vv_code add_row(vv_fold_build *b, vv_cct_cursor *cursor, const vv_cct_row *row, vv_error *err)
 {
     vv_fold *f = &b->f;
     vv_code rc = vv_build_room(b, (void **)&f->contexts, &b->context_cap, f->context_count, sizeof *f->contexts, err);
     if (rc != VV_OK)
         return rc;
-    bool is_new = false;
-    uint32_t i = b->next_context;
-    if (i >= f->context_count || memcmp(f->contexts[i].key.b, row->key.b, sizeof row->key.b) != 0)
-        i = vv_map_put(&f->context_map, &row->key, &is_new);
+    uint32_t i = context_of(b, &row->key);
     if (i == VV_MAP_NONE)
         return no_memory(err);
     b->next_context = i + 1;
     vv_fold_context *c = &f->contexts[i];
-    if (is_new) {
-        f->context_count++;
-        *c = (vv_fold_context){.key = row->key, .parent = VV_MAP_NONE};
-    }
-    if (row->defined && c->defined && !vv_tuple_eq(&c->tuple, &row->tuple)) {
-        fault(b, "ConflictingContextDefinition");
-    } else if (row->defined && !c->defined) {
-        c->defined = true;
-        c->tuple = row->tuple;
-    }
-    f->health |= vv_counters_add(&c->counters, &row->counters);
+    if (!row->defined || define(b, cursor, c, row))
+        f->health |= vv_counters_add(&c->counters, &row->counters);
     return VV_OK;
+}
+
+/* Most contexts of a first group are new: one allocation instead of a doubling at a time. */
+static void expect_contexts(vv_fold_build *b, uint64_t n)
+{
+    vv_fold *f = &b->f;
+    size_t held = bytes_held(b), each = sizeof *f->contexts + sizeof(vv_context_key) + MAP_BYTES_MAX;
+    if (f->context_count || n < FIRST_CAP * FIRST_CAP || n > VV_MAP_NONE / 4 || held > b->max_bytes ||
+        n > (b->max_bytes - held) / each)
+        return;
+    /* Without, growth goes on by itself, and says what failed. */
+    if (n > b->context_cap &&
+        set_cap(b, (void **)&f->contexts, &b->context_cap, (size_t)n, sizeof *f->contexts, NULL) == VV_OK &&
+        vv_map_reserve(&f->context_map, (uint32_t)n))
+        b->f.bytes = bytes_held(b);
 }
 
 static vv_code fold_cct(vv_fold_build *b, const vv_group *g, vv_error *err)
 {
     vv_cct_cursor c;
     vv_cct_open(&c, g->cct, g->cct_len, g->cct_health, g->cct_records);
+    c.trust_keys = true; /* define checks those it has not seen */
+    expect_contexts(b, c.contexts_left);
     vv_cct_row row;
     while (vv_cct_next_context(&c, &row)) {
-        vv_code rc = add_row(b, &row, err);
+        vv_code rc = add_row(b, &c, &row, err);
         if (rc != VV_OK)
             return rc;
     }

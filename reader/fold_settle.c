@@ -15,6 +15,8 @@ const char *vv_thread_issue_name(vv_thread_issue_kind k)
     return names[k];
 }
 
+enum { PARENTS_AT_ONCE = 32 };
+
 typedef struct {
     const vv_map *map;
 } order_by;
@@ -59,13 +61,34 @@ uint32_t *vv_fold_order_errors(const vv_fold *f)
     return order(&f->error_map);
 }
 
+static void find_some_parents(vv_fold *f, vv_fold_context *const *orphans, size_t n)
+{
+    const void *keys[PARENTS_AT_ONCE] = {NULL};
+    uint32_t found[PARENTS_AT_ONCE];
+    for (size_t i = 0; i < n; i++)
+        keys[i] = &orphans[i]->tuple.parent;
+    vv_map_find_many(&f->context_map, keys, n, found);
+    for (size_t i = 0; i < n; i++)
+        orphans[i]->parent = found[i];
+}
+
+/* Those known from a former look stay: a definition does not change. */
 static void find_parents(vv_fold *f)
 {
+    vv_fold_context *orphans[PARENTS_AT_ONCE];
+    size_t n = 0;
     for (size_t i = 0; i < f->context_count; i++) {
         vv_fold_context *c = &f->contexts[i];
-        bool names_one = c->defined && c->tuple.has_parent;
-        c->parent = names_one ? vv_map_find(&f->context_map, &c->tuple.parent) : VV_MAP_NONE;
+        if (c->parent != VV_MAP_NONE || !c->defined || !c->tuple.has_parent)
+            continue;
+        orphans[n++] = c;
+        if (n == PARENTS_AT_ONCE) {
+            find_some_parents(f, orphans, n);
+            n = 0;
+        }
     }
+    if (n)
+        find_some_parents(f, orphans, n);
 }
 
 static vv_code thread_issue(vv_fold_build *b, const vv_fold_thread *t, vv_thread_issue_kind kind, vv_error *err)

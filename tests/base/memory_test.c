@@ -37,6 +37,42 @@ START_TEST(map_numbers_keys_densely)
 }
 END_TEST
 
+START_TEST(map_reserved_and_asked_for_many)
+{
+    enum { KEYS = 1000, ASKED = 2 * KEYS + 3 };
+    static const uint32_t reserve[] = {0, 1, 48, 49, KEYS, 5000};
+    static uint64_t keys[ASKED];
+    static const void *asked[ASKED];
+    static uint32_t found[ASKED];
+    for (uint64_t i = 0; i < ASKED; i++) {
+        keys[i] = i * 0x9e3779b97f4a7c15u;
+        asked[i] = &keys[i];
+    }
+    for (size_t k = 0; k < VV_ARRAY_LEN(reserve); k++) {
+        vv_map m;
+        vv_map_init(&m, 8);
+        vv_map_find_many(&m, asked, 20, found);
+        ck_assert_uint_eq(found[0], VV_MAP_NONE);
+        ck_assert_uint_eq(found[19], VV_MAP_NONE);
+        ck_assert(vv_map_reserve(&m, reserve[k]));
+        size_t held = vv_map_bytes(&m);
+        for (uint32_t i = 0; i < KEYS; i++) {
+            if (i == 500)
+                ck_assert(vv_map_reserve(&m, 100)); /* less than there is */
+            ck_assert_uint_eq(vv_map_put(&m, &keys[i], NULL), i);
+        }
+        if (reserve[k] >= KEYS)
+            ck_assert_uint_eq(vv_map_bytes(&m), held);
+        vv_map_find_many(&m, asked, ASKED, found);
+        for (uint32_t i = 0; i < ASKED; i++)
+            ck_assert_uint_eq(found[i], i < KEYS ? i : VV_MAP_NONE);
+        ck_assert(!vv_map_reserve(&m, UINT32_MAX));
+        ck_assert_uint_eq(vv_map_find(&m, &keys[7]), 7);
+        vv_map_done(&m);
+    }
+}
+END_TEST
+
 /* A table held so full that probes run into each other, against a plain array. */
 START_TEST(map_agrees_with_a_linear_search)
 {
@@ -152,6 +188,7 @@ int main(void)
     Suite *s = suite_create("memory");
     TCase *t = tcase_create("memory");
     tcase_add_test(t, map_numbers_keys_densely);
+    tcase_add_test(t, map_reserved_and_asked_for_many);
     tcase_add_test(t, map_agrees_with_a_linear_search);
     tcase_add_test(t, arena_holds_what_it_gave);
     tcase_add_test(t, arena_keeps_its_cap);

@@ -618,6 +618,47 @@ START_TEST(counters_add_up)
 }
 END_TEST
 
+/* A definition that repeats a known one needs no check of its own; one that differs by any field does, in any order. */
+START_TEST(repeated_definitions_keep_their_key)
+{
+    static const struct {
+        const char *name;
+        int bad; /* which of the rows has the wrong tuple, -1 = none */
+        bool delta_first;
+    } rows[] = {{"all alike", -1, false}, {"the first", 0, false}, {"the second", 1, false}, {"the third", 2, true},
+                {"alike behind a delta", -1, true}, {"the first one behind a delta", 1, true}};
+    for (size_t i = 0; i < VV_ARRAY_LEN(rows); i++) {
+        test_store t;
+        test_store_begin(&t);
+        vv_meta_record meta[] = {test_started(&t, 1), test_ended(&t, 1, 1, 3, 3)};
+        test_store_meta(&t, 1, 0, meta, VV_ARRAY_LEN(meta));
+        for (int k = 0; k < 3; k++) {
+            vv_wr w = vv_wr_growing(1 << 20);
+            vv_data_begin(&w, &t.euid, (uint64_t)k + 1);
+            test_group g;
+            test_group_begin(&g);
+            vv_cct_row row = test_context(1, !(rows[i].delta_first && k == 0));
+            if (k == rows[i].bad)
+                row.tuple.function_id++;
+            test_group_row(&g, &row);
+            vv_thread_ref r = test_thread(&t, 1);
+            test_group_end(&g, &w, &r);
+            vv_data_end(&w, 1);
+            test_store_segment(&t, VV_PLANE_DATA, (uint64_t)k + 1, w);
+        }
+        test_store_open(&t);
+        vv_fold *f = test_load(&t, 1);
+        ck_assert_msg(f->failed == (rows[i].bad >= 0), "%s", rows[i].name);
+        if (f->failed)
+            ck_assert_str_eq(f->error.name, "Decode");
+        else
+            ck_assert_uint_eq(f->contexts[0].counters.started, 3 * test_context(1, true).counters.started);
+        vv_fold_free(f);
+        test_store_done(&t);
+    }
+}
+END_TEST
+
 START_TEST(parents_are_found)
 {
     test_store t;
@@ -751,6 +792,7 @@ int main(void)
     tcase_add_test(c, logs_and_scopes);
     tcase_add_test(c, counters_add_up);
     tcase_add_test(c, parents_are_found);
+    tcase_add_test(c, repeated_definitions_keep_their_key);
     tcase_add_test(c, memory_is_bounded);
     tcase_add_loop_test(c, advancing_equals_loading, 0, 2);
     suite_add_tcase(s, c);
