@@ -61,6 +61,7 @@ struct vv_exec {
     vv_cct cct;
     vv_facts facts;
     vv_lthread *threads;
+    enum { VV_TERMS_OPEN, VV_TERMS_IN_FLIGHT, VV_TERMS_DONE } terms; /* its record of the health plane */
     bool in_flight;  /* a group of it waits for an indeterminate publication */
     uint64_t rollover_at; /* nodes: a floor of the next rollover, as what is open can't be dropped */
     /* a group that was encoded at hand-off */

@@ -28,7 +28,7 @@ struct vv_wstore {
     int root_fd, lease_fd, stream_fd, publish_fd;
     uint64_t max_project_bytes, minimum_free_bytes;
     vv_wstore_hooks hooks;
-    uint64_t high[2];
+    uint64_t high[VV_PLANES];
     _Atomic int gate;
     _Atomic bool indeterminate;
     /* the indeterminate publication */
@@ -268,7 +268,7 @@ static bool disk_has(vv_wstore *s, uint64_t usage, uint64_t need)
     return vv_sat64(usage, need) <= s->max_project_bytes && (left > need ? left - need : 0) >= s->minimum_free_bytes;
 }
 
-/* The highest sequence of a plane; its seal must hold. */
+/* The highest sequence of a plane; its seal must hold, but of the plane that nobody needs. */
 static vv_code find_high(vv_wstore *s, vv_plane p, vv_error *err)
 {
     char dir[STREAM_PATH + 8];
@@ -290,7 +290,7 @@ static vv_code find_high(vv_wstore *s, vv_plane p, vv_error *err)
         fts_close(walk);
     free(path);
     s->high[p] = high;
-    if (rc != VV_OK || !high)
+    if (rc != VV_OK || !high || p == VV_PLANE_HEALTH)
         return rc;
     char name[VV_SEGMENT_NAME], file[FILE_PATH];
     vv_segment_name(name, p, high);
@@ -302,10 +302,9 @@ static vv_code find_high(vv_wstore *s, vv_plane p, vv_error *err)
 
 static vv_code make_directories(vv_wstore *s, vv_error *err)
 {
-    static const char *const below[] = {"meta", "data"};
-    for (unsigned i = 0; i < 2; i++) {
+    for (unsigned p = 0; p < VV_PLANES; p++) {
         char dir[STREAM_PATH + 8];
-        snprintf(dir, sizeof dir, "%s/%s", s->stream, below[i]);
+        snprintf(dir, sizeof dir, "%s/%s", s->stream, vv_plane_dir((vv_plane)p));
         vv_code rc = vv_mkdirs(s->root_fd, dir, err);
         if (rc != VV_OK)
             return rc;
@@ -345,7 +344,7 @@ static vv_code open_ledger(vv_wstore *s, vv_error *err)
 
 static vv_code settle_planes(vv_wstore *s, vv_error *err)
 {
-    for (unsigned p = 0; p < 2; p++) {
+    for (unsigned p = 0; p < VV_PLANES; p++) {
         char dir[STREAM_PATH + 8];
         snprintf(dir, sizeof dir, "%s/%s", s->stream, vv_plane_dir((vv_plane)p));
         vv_code rc = find_high(s, (vv_plane)p, err);
@@ -580,6 +579,12 @@ static vv_published publish_locked(vv_wstore *s, const publication *p)
     if (!object)
         s->high[p->plane] = p->sequence;
     return (vv_published){VV_COMMITTED, VV_GATE_OPEN, p->sequence};
+}
+
+bool vv_wstore_fits(vv_wstore *s, uint64_t n)
+{
+    uint64_t usage;
+    return read_ledger(s, &usage, NULL) == VV_OK && disk_has(s, usage, n);
 }
 
 static vv_published publish(vv_wstore *s, const publication *p, bool terminal)

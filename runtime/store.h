@@ -82,6 +82,8 @@ vv_gate vv_wstore_gate(const vv_wstore *s);
 /* Whether new executions make sense: the gate is open and nothing is indeterminate. Two loads; any thread. */
 bool vv_wstore_takes_roots(const vv_wstore *s);
 
+/* Whether n bytes are within the limits just now: a look without the lock, of an answer that may be old at once. */
+bool vv_wstore_fits(vv_wstore *s, uint64_t n);
 uint64_t vv_wstore_high(const vv_wstore *s, vv_plane p);
 
 /*
@@ -93,6 +95,6 @@ vv_published vv_wstore_publish(vv_wstore *s, vv_plane p, const uint8_t *file, si
 /* A CAS object. Also REUSED; a different file of its name is LOST with VV_GATE_CONFLICT. */
 vv_published vv_wstore_publish_object(vv_wstore *s, const vv_cid *cid, const uint8_t *file, size_t n);
 
-/* True where no publication is indeterminate (any more). *ret_plane (VV_PLANE_DATA or _META, -1 for an object) and
+/* True where no publication is indeterminate (any more). *ret_plane (a vv_plane, -1 for an object) and
  * *ret_sequence say what was committed by this call; *ret_settled that something was. */
 bool vv_wstore_resolve(vv_wstore *s, bool *ret_settled, int *ret_plane, uint64_t *ret_sequence);

@@ -8,6 +8,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "format/health_plane.h"
+
 enum {
     ROW_MAX = VV_CCT_ROW_MIN + VV_TUPLE_MAX,
     OVERFLOW_MAX = VV_OVERFLOW_REASONS * VV_EDGES * VV_CCT_OVERFLOW_ROW,
@@ -486,6 +488,78 @@ static bool is_settled(const vv_exec *x)
     return !x->in_flight && !has_group(x);
 }
 
+/* Bytes of one record of the health plane. All have the same terms. */
+static size_t terms_bytes(void)
+{
+    size_t n = VV_HEALTH_RECORD_FIXED;
+    for (unsigned i = 0; i < VV_ACCOUNTS; i++)
+        n += VV_HEALTH_TERM_FIXED + strlen(vv_account_name((vv_account)i));
+    return n;
+}
+
+static void add_terms(vv_wr *out, const vv_exec *x)
+{
+    vv_health_add(out, &x->root, VV_ACCOUNTS);
+    for (unsigned i = 0; i < VV_ACCOUNTS; i++)
+        vv_health_add_term(out, vv_account_name((vv_account)i), x->account.v[i]);
+}
+
+/* What the terms of the ends became that were to be written. */
+static void terms_settled(vv_writer *w, unsigned outcome)
+{
+    for (vv_exec *x = w->ended; x; x = x->next_ended)
+        if (x->terms == VV_TERMS_IN_FLIGHT)
+            x->terms = outcome;
+}
+
+/* Through the latch the ends have one try: the terms must leave them room. */
+static bool terms_fit(const vv_writer *w, size_t terms, uint64_t ends)
+{
+    return vv_wstore_gate(w->store) == VV_GATE_OPEN ||
+           vv_wstore_fits(w->store, terms + ends * META_RECORD_MAX + VV_META_HEADER + VV_SEAL_BYTES);
+}
+
+/* One file of terms, of the ends from x on; *ret_rest is where the next goes on. False: blocked. */
+static bool publish_some_terms(vv_writer *w, vv_exec *x, vv_exec **ret_rest)
+{
+    size_t each = terms_bytes();
+    uint64_t n = 0;
+    vv_wr_reset(&w->evidence);
+    vv_health_begin(&w->evidence, &w->euid, vv_wstore_next(w->store, VV_PLANE_HEALTH));
+    for (; x && is_settled(x) && (!n || w->evidence.len + each <= w->segment_target); x = x->next_ended) {
+        if (x->terms != VV_TERMS_OPEN)
+            continue;
+        add_terms(&w->evidence, x);
+        x->terms = VV_TERMS_IN_FLIGHT;
+        n++;
+    }
+    *ret_rest = x && is_settled(x) ? x : NULL;
+    if (!n)
+        return true;
+    vv_health_end(&w->evidence, n);
+    vv_published out = {VV_LOST, VV_GATE_UNAVAILABLE, 0};
+    if (vv_wr_ok(&w->evidence) && terms_fit(w, w->evidence.len, n))
+        out = vv_wstore_publish(w->store, VV_PLANE_HEALTH, w->evidence.buf, w->evidence.len, true);
+    if (out.outcome == VV_INDETERMINATE)
+        return false;
+    terms_settled(w, out.outcome == VV_BLOCKED ? VV_TERMS_OPEN : VV_TERMS_DONE);
+    if (out.outcome == VV_LOST)
+        atomic_fetch_add_explicit(&w->terms_lost, n, memory_order_relaxed);
+    return out.outcome != VV_BLOCKED;
+}
+
+/* The terms of the equations, before the ends they belong to. False: blocked. */
+static bool publish_terms(vv_writer *w)
+{
+    for (vv_exec *x = w->ended; x && is_settled(x);) {
+        vv_exec *rest;
+        if (!publish_some_terms(w, x, &rest))
+            return false;
+        x = rest;
+    }
+    return true;
+}
+
 static void add_end(vv_writer *w, const vv_exec *x, uint64_t *records)
 {
     vv_meta_record m = {.tag = VV_META_ROOT_ENDED};
@@ -557,6 +631,8 @@ static bool publish_ends(vv_writer *w)
     }
     *at = waiting;
     w->ended_end = waiting ? waiting_end : at;
+    if (!publish_terms(w))
+        return false;
     for (bool done = false; !done;)
         if (!publish_some_ends(w, &done))
             return false;
@@ -568,6 +644,8 @@ static void settle_resolved(vv_writer *w, int plane, uint64_t sequence)
 {
     if (plane == VV_PLANE_DATA) {
         settle(w, true, sequence, VV_GATE_OPEN);
+    } else if (plane == VV_PLANE_HEALTH) {
+        terms_settled(w, VV_TERMS_DONE);
     } else if (plane == VV_PLANE_META) {
         engines_announced(w);
         starts_done(w, w->starts_in_flight, true);

@@ -1,6 +1,6 @@
 /*
  * The stream writer: one cycle takes what the decoder has and publishes it, the store format's section 13.3: new starts
- * (meta), then groups in root order packed into data segments, then ends (meta). Each batch is committed, or lost once
+ * (meta), then groups in root order packed into data segments, then the terms of ends (health), then ends (meta). Each batch is committed, or lost once
  * and counted; none is tried twice. Owned by the consumer thread; the counters are read by any.
  */
 #pragma once
@@ -35,7 +35,7 @@ typedef struct {
     enum { VV_META_NONE, VV_META_STARTS, VV_META_ENDS } meta_in_flight; /* an indeterminate meta batch */
     uint64_t starts_in_flight, ends_in_flight;
     uint64_t charged;
-    _Atomic uint64_t batches_lost, root_ends_lost, tables_lost;
+    _Atomic uint64_t batches_lost, root_ends_lost, tables_lost, terms_lost;
 } vv_writer;
 
 /* False: no memory. */

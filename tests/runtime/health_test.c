@@ -1,0 +1,261 @@
+/*
+ * The health plane as the writer leaves it: one record for each execution that ended, before its end, published once
+ * whatever fails; and its terms make the equations true. The consumer is the test itself.
+ */
+#include "config.h"
+
+#include "runtime/session.h"
+
+#include <errno.h>
+
+#include "tests/runtime/host.h"
+
+uint64_t size_of_files;
+
+/* Fails one step of one publication, counted from when the fault was set. */
+typedef struct {
+    unsigned publication;
+    vv_step at;
+    int os;
+    unsigned seen;
+    uint64_t free; /* bytes that the file system says it has once the fault is set; 0 = plenty */
+} fault;
+
+static uint64_t free_bytes(void *ctx)
+{
+    const fault *f = ctx;
+    return f->free ? f->free : UINT64_MAX / 2;
+}
+
+static int fail_step(void *ctx, vv_step at)
+{
+    fault *f = ctx;
+    f->seen += at == VV_STEP_LOCK;
+    return f->os && f->seen == f->publication && at == f->at ? f->os : 0;
+}
+
+typedef struct {
+    test_store store;
+    fault fault;
+    varve_session *session;
+    varve_engine *engine;
+    uint32_t main, leaf;
+} run;
+
+static run run_open(void)
+{
+    run r = {.store = store_make()};
+    return r;
+}
+
+static void run_start(run *r)
+{
+    uint64_t interval = 3600000;
+    vv_session_test test = {.no_consumer = true, .hooks = {.step = fail_step, .free_bytes = free_bytes, .ctx = &r->fault}};
+    r->session = vv_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = r->store.root,
+                                                  .minimum_free_bytes = 1, .publish_interval_ms = &interval}, &test);
+    ck_assert(vv_session_active(r->session));
+    r->engine = varve_engine_open(r->session, NULL);
+    r->main = function(r->engine, "main");
+    r->leaf = function(r->engine, "leaf");
+}
+
+static bool publish(run *r)
+{
+    for (unsigned i = 0; i < 10; i++)
+        vv_consumer_pass(r->session);
+    return vv_writer_cycle(&r->session->writer);
+}
+
+/* One execution of calls leaves, ended but not published. */
+static void execute(run *r, unsigned calls)
+{
+    varve_thread *t;
+    varve_root *root = varve_root_begin(r->engine, NULL, &t);
+    varve_call_begin(t, r->main, 0);
+    for (unsigned i = 0; i < calls; i++) {
+        varve_call_begin(t, r->leaf, 0);
+        varve_await_begin(t, varve_ticks());
+        varve_await_end(t, varve_ticks());
+        varve_call_end(t, VARVE_CALL_OK);
+    }
+    varve_call_end(t, VARVE_CALL_OK);
+    varve_thread_end(t, VARVE_THREAD_COMPLETED);
+    varve_root_end(root, VARVE_SUCCEEDED);
+}
+
+static uint64_t term(const look *l, const char *name)
+{
+    uint64_t v;
+    ck_assert_msg(vv_health_find(&l->execution->terms, name, &v), "no term %s", name);
+    return v;
+}
+
+static void assert_equations(const look *l, uint64_t calls, uint64_t awaits)
+{
+    const vv_health_record *t = &l->execution->terms;
+    ck_assert(l->execution->has_terms);
+    ck_assert_uint_eq(term(l, "invocations_attempted"), calls);
+    ck_assert_uint_eq(term(l, "invocations_attempted"),
+                      term(l, "invocations_folded") + vv_health_sum(t, "invocations_lost."));
+    ck_assert_uint_eq(term(l, "await_intervals_started"), awaits);
+    ck_assert_uint_eq(term(l, "await_intervals_started"),
+                      term(l, "await_intervals_folded") + vv_health_sum(t, "await_lost."));
+    ck_assert_uint_eq(term(l, "invocations_folded"), totals(l).started);
+    ck_assert_uint_eq(term(l, "await_intervals_folded"), totals(l).await_count);
+}
+
+static uint64_t health_files(const run *r)
+{
+    return vv_wstore_high(r->session->store, VV_PLANE_HEALTH);
+}
+
+START_TEST(gate_equations_hold_at_the_end)
+{
+    run r = run_open();
+    run_start(&r);
+    execute(&r, 3);
+    execute(&r, 5);
+    ck_assert(publish(&r));
+    ck_assert_uint_eq(health_files(&r), 1); /* one file a cycle that ended executions */
+    ck_assert(publish(&r));
+    ck_assert_uint_eq(health_files(&r), 1);
+    execute(&r, 7);
+    ck_assert(publish(&r));
+    ck_assert_uint_eq(health_files(&r), 2);
+    varve_session_close(r.session);
+    assert_ledger(r.store.root);
+    look l = look_at(&r.store);
+    static const uint64_t calls[] = {4, 6, 8};
+    for (unsigned i = 0; i < 3; i++) {
+        look_fold(&l, 0, i);
+        assert_whole(&l);
+        assert_equations(&l, calls[i], calls[i] - 1);
+    }
+    look_done(&l);
+    store_remove(&r.store);
+}
+END_TEST
+
+/* Names leave the table in the order that the format wants. */
+START_TEST(names_ascend)
+{
+    for (unsigned i = 1; i < VV_ACCOUNTS; i++)
+        ck_assert_int_lt(strcmp(vv_account_name((vv_account)(i - 1)), vv_account_name((vv_account)i)), 0);
+}
+END_TEST
+
+/* In the second cycle the first publication is the data, the second the terms, the third the ends. */
+static void faulty_cycle(run *r, unsigned publication, vv_step at, int os, uint64_t free)
+{
+    run_start(r);
+    varve_thread *t;
+    varve_root *root = varve_root_begin(r->engine, NULL, &t);
+    varve_call_begin(t, r->main, 0);
+    ck_assert(publish(r));
+    varve_call_end(t, VARVE_CALL_OK);
+    varve_thread_end(t, VARVE_THREAD_COMPLETED);
+    varve_root_end(root, VARVE_SUCCEEDED);
+    r->fault = (fault){publication, at, os, 0, free};
+    publish(r);
+    r->fault = (fault){.free = free};
+    publish(r);
+    execute(r, 2);
+    publish(r);
+    varve_session_close(r->session);
+    assert_ledger(r->store.root);
+}
+
+/* Whatever step of it fails: before the rename the record is lost, after it it is there once; the end comes anyway. */
+START_TEST(gate_terms_fail_alone)
+{
+    vv_step at = (vv_step)_i;
+    run r = run_open();
+    faulty_cycle(&r, 2, at, EIO, 0);
+    look l = look_at(&r.store);
+    bool kept = at >= VV_STEP_FSYNC_DIRECTORY;
+    ck_assert_int_eq(l.execution->index_state, VV_INDEX_COMPLETE);
+    ck_assert_msg(l.execution->has_terms == kept, "after %s", vv_step_name(at));
+    if (kept)
+        assert_equations(&l, 1, 0);
+    if (l.stream->execution_count > 1) { /* a step may have latched the store */
+        look_fold(&l, 0, 1);
+        assert_equations(&l, 3, 2);
+    }
+    look_done(&l);
+    store_remove(&r.store);
+}
+END_TEST
+
+/* A lost group of calls is in the terms that follow it. */
+START_TEST(gate_lost_data_is_in_the_terms)
+{
+    run r = run_open();
+    faulty_cycle(&r, 1, VV_STEP_WRITE, EIO, 0);
+    look l = look_at(&r.store);
+    ck_assert(l.execution->has_terms);
+    ck_assert_uint_eq(term(&l, "invocations_attempted"), 1);
+    ck_assert_uint_eq(term(&l, "invocations_folded"), 1); /* its start was committed before */
+    ck_assert_uint_eq(l.execution->health.v[VV_H_cct_segment_publish_failed], 1);
+    look_done(&l);
+    store_remove(&r.store);
+}
+END_TEST
+
+/* Ends have one try through a latched gate; terms go with them only where both have room. */
+START_TEST(gate_ends_before_terms_on_a_full_disk)
+{
+    static const uint64_t free[] = {0, 800};
+    run r = run_open();
+    faulty_cycle(&r, 1, VV_STEP_CREATE, ENOSPC, free[_i]);
+    look l = look_at(&r.store);
+    ck_assert_int_eq(l.execution->index_state, VV_INDEX_COMPLETE);
+    ck_assert_uint_eq(l.stream->execution_count, 1); /* the gate is latched */
+    ck_assert(l.execution->has_terms == !free[_i]);
+    if (!free[_i])
+        assert_equations(&l, 1, 0);
+    look_done(&l);
+    store_remove(&r.store);
+}
+END_TEST
+
+/* Many ends at once: as many files as their terms need, each within the segment target. */
+START_TEST(many_ends)
+{
+    enum { ROOTS = 1500 };
+    run r = run_open();
+    run_start(&r);
+    for (unsigned i = 0; i < ROOTS; i++) {
+        execute(&r, 1);
+        if (i % 1000 == 999)
+            for (unsigned k = 0; k < 3; k++)
+                vv_consumer_pass(r.session);
+    }
+    r.session->writer.segment_target = 100000;
+    ck_assert(publish(&r));
+    ck_assert_uint_gt(health_files(&r), 5);
+    varve_session_close(r.session);
+    assert_ledger(r.store.root);
+    look l = look_at(&r.store);
+    ck_assert_uint_eq(l.stream->execution_count, ROOTS);
+    for (size_t i = 0; i < ROOTS; i++)
+        ck_assert(l.stream->executions[i].has_terms);
+    look_done(&l);
+    store_remove(&r.store);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("health");
+    TCase *t = tcase_create("plane");
+    tcase_set_timeout(t, 60);
+    tcase_add_test(t, gate_equations_hold_at_the_end);
+    tcase_add_test(t, names_ascend);
+    tcase_add_loop_test(t, gate_terms_fail_alone, 0, VV_STEPS);
+    tcase_add_test(t, gate_lost_data_is_in_the_terms);
+    tcase_add_loop_test(t, gate_ends_before_terms_on_a_full_disk, 0, 2);
+    tcase_add_test(t, many_ends);
+    suite_add_tcase(s, t);
+    return test_main(s);
+}
