@@ -25,7 +25,8 @@ is "ls: unknown is not zero" "eeeeeeee.1.1 cancelled partial ? - 0 0 ?" "$("$var
 is "ls -n" "2 more; --limit shows them" "$("$varve" ls -n 2 | tail -1)"
 is "ls of an archive" 5 "$("$varve" ls "$top_srcdir/tests/fixtures/demo-store.tar" | wc -l)"
 is "no colour in a pipe" "" "$("$varve" ls | grep "$(printf '\033')")"
-if command -v script >/dev/null; then
+# A container may be without pseudo-terminals, or without script.
+if script -qec true /dev/null >/dev/null 2>&1; then
     is "colour on a terminal" yes "$(script -qec "'$varve' ls" /dev/null | grep -q "$(printf '\033')\[3" && echo yes)"
     is "but not with NO_COLOR" "" "$(NO_COLOR=1 script -qec "'$varve' ls" /dev/null | grep "$(printf '\033')")"
 fi
