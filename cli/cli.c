@@ -72,7 +72,10 @@ static int status_of(vv_code code)
 
 int vv_cli_fail_error(const vv_error *err, const char *what, const char *next)
 {
-    return vv_cli_fail(status_of(err->code), "%s: %s%s%s", what, err->msg, next ? "; " : "", next ? next : "");
+    /* Many errors name the place themselves: once is enough. */
+    bool named = strstr(err->msg, what) != NULL;
+    return vv_cli_fail(status_of(err->code), "%s%s%s%s%s", named ? "" : what, named ? "" : ": ", err->msg,
+                       next ? "; " : "", next ? next : "");
 }
 
 static void option_line(const vv_cli_option *o)

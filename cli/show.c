@@ -128,7 +128,7 @@ static void print_equations(const vv_evidence *e)
         char left[40], right[40];
         vv_u128_text(left, e->equations[i].left);
         vv_u128_text(right, e->equations[i].right);
-        printf("  %-22s %s = %s  ", vv_equation_name(i), left, right);
+        printf("  %-22s %s %s %s  ", vv_equation_name(i), left, strcmp(left, right) == 0 ? "=" : "!=", right);
         vv_cli_print_painted(paints[e->equations[i].holds], words[e->equations[i].holds]);
         printf("\n");
     }

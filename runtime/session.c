@@ -321,8 +321,9 @@ static void print_status(const varve_session *s)
     char line[PATH_MAX + 512], hex[33];
     vv_hex(hex, st.stream_id, sizeof st.stream_id);
     int n = st.state == VARVE_ACTIVE
-                ? snprintf(line, sizeof line, "varve: recorded %llu executions to %s, stream %s%s%s\n",
-                           (unsigned long long)st.roots_begun, st.store_root, hex, *st.reason ? ": " : "", st.reason)
+                ? snprintf(line, sizeof line, "varve: recorded %llu execution%s to %s, stream %s%s%s\n",
+                           (unsigned long long)st.roots_begun, st.roots_begun == 1 ? "" : "s", st.store_root, hex,
+                           *st.reason ? ": " : "", st.reason)
                 : snprintf(line, sizeof line, "varve: off: %s\n", st.reason);
     size_t len = n < 0 ? 0 : (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
     ssize_t written = write(STDERR_FILENO, line, len);

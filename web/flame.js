@@ -649,8 +649,8 @@ class FlameView {
             event.preventDefault();
             event.stopPropagation();
             clearTimeout(this.typing);
-            if (this.search.value) this.search.value = '';
-            else this.search.blur();
+            this.search.value = '';
+            this.search.blur();
             this.params.navigate({ query: { q: null } }, true);
         } else if (event.key === 'Enter') {
             this.canvas.focus({ preventScroll: true });

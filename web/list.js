@@ -133,8 +133,8 @@ class ListView {
     searchKey(event) {
         if (event.key === 'Escape') {
             event.preventDefault();
-            if (this.search.value) this.search.value = '';
-            else this.search.blur();
+            this.search.value = '';
+            this.search.blur();
             this.filter();
         } else if (event.key === 'ArrowDown' || event.key === 'Enter') {
             const link = this.body.querySelector('a');

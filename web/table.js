@@ -286,8 +286,8 @@ class TableView {
     searchKey(event) {
         if (event.key === 'Escape') {
             event.preventDefault();
-            if (this.search.value) this.search.value = '';
-            else this.search.blur();
+            this.search.value = '';
+            this.search.blur();
             this.params.navigate({ query: { q: null } }, true);
         } else if (event.key === 'ArrowDown' || event.key === 'Enter') {
             const button = this.body.querySelector('button');

@@ -278,7 +278,7 @@ static const struct {
     const char *ask, *profile, *want;
     bool line;
 } lines[] = {
-    {"1", NULL, "varve: recorded 1 executions to ", true},
+    {"1", NULL, "varve: recorded 1 execution to ", true},
     {"1", "0", "varve: off: off by configuration", true},
     {"0", NULL, "", false},
     {NULL, NULL, "", false},

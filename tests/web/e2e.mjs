@@ -250,7 +250,6 @@ await test('search marks, sums and leaves by Escape before the zoom does', async
     assert.notEqual(await query('root'), null);
     assert.equal(await text('.matched'), '');
     await page.keyboard.press('Escape');
-    await page.keyboard.press('Escape');
     await until('zoom left', async () => (await query('root')) === null);
     await page.keyboard.press('/');
     await page.keyboard.type('no such frame');

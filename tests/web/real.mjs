@@ -104,7 +104,6 @@ await test('a click zooms, / searches, Escape leaves', async () => {
     await page.keyboard.press('Escape');
     await until('search cleared', async () => (await query('q')) === null);
     await page.keyboard.press('Escape');
-    await page.keyboard.press('Escape');
     await until('zoom left', async () => (await query('root')) === null);
     await until('all frames', async () => Math.abs((await flameState(page)).boxes - before) <= 2);
 });
