@@ -3,8 +3,6 @@
 #include "base/arena.h"
 
 #include <stdalign.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 struct vv_arena_chunk {
@@ -50,12 +48,6 @@ void *vv_arena_alloc(vv_arena *a, size_t n)
     return p;
 }
 
-void *vv_arena_zalloc(vv_arena *a, size_t n)
-{
-    void *p = vv_arena_alloc(a, n);
-    return p ? memset(p, 0, n) : NULL;
-}
-
 vv_str vv_arena_str(vv_arena *a, vv_str s)
 {
     char *p = s.n < SIZE_MAX ? vv_arena_alloc(a, s.n + 1) : NULL;
@@ -65,19 +57,4 @@ vv_str vv_arena_str(vv_arena *a, vv_str s)
         memcpy(p, s.p, s.n);
     p[s.n] = 0;
     return (vv_str){p, s.n};
-}
-
-const char *vv_arena_printf(vv_arena *a, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    int n = vsnprintf(NULL, 0, fmt, ap);
-    va_end(ap);
-    char *p = n < 0 ? NULL : vv_arena_alloc(a, (size_t)n + 1);
-    if (!p)
-        return NULL;
-    va_start(ap, fmt);
-    vsnprintf(p, (size_t)n + 1, fmt, ap);
-    va_end(ap);
-    return p;
 }

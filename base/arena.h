@@ -25,8 +25,6 @@ void vv_arena_done(vv_arena *a); /* frees all; accepts a zeroed arena */
 
 /* n bytes aligned for any type, uninitialised, or NULL at the cap. n = 0 gives a valid pointer. */
 void *vv_arena_alloc(vv_arena *a, size_t n);
-void *vv_arena_zalloc(vv_arena *a, size_t n);
 
 /* A NUL-terminated copy. The view's length excludes the NUL. p is NULL at the cap. */
 vv_str vv_arena_str(vv_arena *a, vv_str s);
-VV_PRINTF(2, 3) const char *vv_arena_printf(vv_arena *a, const char *fmt, ...);

@@ -53,3 +53,20 @@ bool vv_wr_grow(vv_wr *w, size_t n)
     w->cap = cap;
     return true;
 }
+
+void vv_wr_str(vv_wr *w, vv_str s)
+{
+    if (s.n > VV_STR_MAX) {
+        vv_wr_fail(w, "StringTooLong");
+        return;
+    }
+    vv_wr_u32(w, (uint32_t)s.n);
+    vv_wr_bytes(w, s.p, s.n);
+}
+
+void vv_wr_opt_str(vv_wr *w, const vv_opt_str *s)
+{
+    vv_wr_u8(w, s->present);
+    if (s->present)
+        vv_wr_str(w, s->s);
+}

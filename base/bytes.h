@@ -8,7 +8,7 @@
  *
  * vv_wr is a growing (or fixed) buffer with a mandatory maximum and the same sticky failure.
  *
- * Both are owned by one thread at a time. Integers are unsigned and big-endian (the store format, section 1).
+ * Both are owned by one thread at a time. Integers are unsigned and big-endian (docs/store.md).
  */
 #pragma once
 
@@ -292,6 +292,12 @@ static inline void vv_wr_u128(vv_wr *w, vv_u128 v)
     }
 }
 
+/* A text's length as u32 and its bytes; over VV_STR_MAX bytes fail the writer as StringTooLong. */
+enum { VV_STR_MAX = 65536 };
+void vv_wr_str(vv_wr *w, vv_str s);
+/* A byte, 0 or 1, and the text where it is there. */
+void vv_wr_opt_str(vv_wr *w, const vv_opt_str *s);
+
 /* Overwrites bytes already written at off; off + width must not exceed len. */
 static inline void vv_wr_patch32(vv_wr *w, size_t off, uint32_t v)
 {
@@ -308,7 +314,7 @@ static inline void vv_wr_patch64(vv_wr *w, size_t off, uint64_t v)
 /* Reports the writer's failure as an error; VV_OK where there is none. what names the thing written. */
 vv_code vv_wr_error(const vv_wr *w, const char *what, vv_error *err);
 
-/* Adds with saturation, as all stored counters do (the store format, section 6.2). */
+/* Adds with saturation, as all stored counters do (docs/store.md). */
 static inline uint64_t vv_sat64(uint64_t a, uint64_t b)
 {
     uint64_t s;

@@ -122,16 +122,6 @@ vv_code vv_mkdirs(int dirfd, const char *path, vv_error *err)
     return VV_OK;
 }
 
-vv_code vv_fsync_dir(int dirfd, const char *path, vv_error *err)
-{
-    VV_CLEANUP(vv_close) int fd = openat(dirfd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0)
-        return vv_fail_os(err, errno, "open directory %s", path);
-    if (fsync(fd) < 0)
-        return vv_fail_os(err, errno, "fsync directory %s", path);
-    return VV_OK;
-}
-
 vv_code vv_lock(int fd, bool exclusive, bool wait, vv_error *err)
 {
     int op = (exclusive ? LOCK_EX : LOCK_SH) | (wait ? 0 : LOCK_NB);

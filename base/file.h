@@ -1,5 +1,5 @@
 /*
- * Files and locks: reading whole immutable files, and the flock rules of the store (the store format, section 13).
+ * Files and locks: reading whole immutable files, and the flock rules of the store (docs/store.md).
  * All calls work relative to a directory descriptor (AT_FDCWD is allowed). Descriptors are close-on-exec.
  */
 #pragma once
@@ -29,9 +29,9 @@ void vv_close(int *fd); /* closes unless negative, sets -1; for VV_CLEANUP */
 int vv_above_standard(int fd);
 
 /*
- * Reads a whole file into memory that the caller frees (vv_blob_done). Only a regular file is read: a link, FIFO, socket,
- * device or directory of that name is VV_ERR_CORRUPT named "NotRegularFile", and nothing is waited for. A file longer than
- * max is VV_ERR_LIMIT named "FileTooLarge", before any allocation. Missing: VV_ERR_NOTFOUND.
+ * Reads a whole file into memory that the caller frees (vv_blob_done). Only a regular file is read: a link, FIFO,
+ * socket, device or directory of that name is VV_ERR_CORRUPT named "NotRegularFile", and nothing is waited for. A file
+ * longer than max is VV_ERR_LIMIT named "FileTooLarge", before any allocation. Missing: VV_ERR_NOTFOUND.
  */
 VV_MUST_CHECK vv_code vv_file_read(int dirfd, const char *name, uint64_t max, vv_blob *ret, vv_error *err);
 
@@ -40,8 +40,6 @@ VV_MUST_CHECK vv_code vv_write_all(int fd, const void *p, size_t n, vv_error *er
 
 /* mkdir -p below dirfd, mode 0777 as umask cuts it. Exists already = VV_OK. */
 VV_MUST_CHECK vv_code vv_mkdirs(int dirfd, const char *path, vv_error *err);
-
-VV_MUST_CHECK vv_code vv_fsync_dir(int dirfd, const char *path, vv_error *err);
 
 /* flock on an open descriptor. Non-blocking: VV_ERR_BUSY where somebody else holds it. EINTR is retried. */
 VV_MUST_CHECK vv_code vv_lock(int fd, bool exclusive, bool wait, vv_error *err);

@@ -228,29 +228,6 @@ void vv_json_i64(vv_json *j, int64_t v)
     vv_json_i128(j, v);
 }
 
-void vv_json_ratio(vv_json *j, double num, double den)
-{
-    double v = num / den;
-    if (den == 0 || !isfinite(v)) {
-        vv_json_null(j);
-        return;
-    }
-    if (v != 0 && fabs(v) < 1e-12)
-        v = 0;
-    /* %g would use an exponent for the extremes: print with as many decimals as 6 significant digits need. */
-    int before = v == 0 ? 1 : (int)floor(log10(fabs(v))) + 1;
-    int decimals = before >= 6 ? 0 : 6 - before;
-    char s[352];
-    int n = snprintf(s, sizeof s, "%.*f", decimals, v);
-    if (memchr(s, '.', (size_t)n)) {
-        while (s[n - 1] == '0')
-            n--;
-        if (s[n - 1] == '.')
-            n--;
-    }
-    write_literal(j, s, (size_t)n);
-}
-
 void vv_json_double(vv_json *j, double v)
 {
     if (!isfinite(v)) {
@@ -319,10 +296,4 @@ void vv_json_base64(vv_json *j, const void *p, size_t n)
         vv_wr_bytes(j->out, piece, vv_base64(piece, b + at, k));
     }
     vv_wr_u8(j->out, '"');
-}
-
-void vv_json_raw(vv_json *j, vv_str json)
-{
-    before_value(j);
-    vv_wr_bytes(j->out, json.p, json.n);
 }

@@ -7,7 +7,7 @@
  * '>', '&', U+2028 and U+2029 are escaped, so an answer is safe inside HTML.
  *
  * Misuse (a value without a key, more than 64 levels) is our own bug and asserts. Owned by one thread. Failures of
- * memory are sticky in the vv_wr. Source: http-api section 2.
+ * memory are sticky in the vv_wr. Source: docs/http-api.md.
  */
 #pragma once
 
@@ -46,15 +46,12 @@ void vv_json_u128(vv_json *j, vv_u128 v);
 void vv_json_i128(vv_json *j, __int128 v);
 void vv_json_u64_full(vv_json *j, uint64_t v);  /* always a number */
 void vv_json_u128_text(vv_json *j, vv_u128 v);  /* always a decimal string */
-/* num / den with at most 6 significant digits; null where den is 0. */
-void vv_json_ratio(vv_json *j, double num, double den);
 void vv_json_double(vv_json *j, double v);      /* shortest form that reads back equal; null where not finite */
 void vv_json_str(vv_json *j, vv_str s);
 void vv_json_cstr(vv_json *j, const char *s);   /* NULL writes null */
 void vv_json_text(vv_json *j, vv_str s);        /* captured text that may not be UTF-8 */
 void vv_json_hex(vv_json *j, const void *p, size_t n);
 void vv_json_base64(vv_json *j, const void *p, size_t n); /* standard alphabet, padded */
-void vv_json_raw(vv_json *j, vv_str json);      /* one complete value, written as it is */
 
 static inline void vv_json_kv_u64(vv_json *j, const char *k, uint64_t v)
 {
@@ -84,6 +81,16 @@ static inline void vv_json_kv_str(vv_json *j, const char *k, vv_str v)
 {
     vv_json_key(j, k);
     vv_json_str(j, v);
+}
+
+/* null where s is NULL or absent. */
+static inline void vv_json_kv_opt_str(vv_json *j, const char *k, const vv_opt_str *s)
+{
+    vv_json_key(j, k);
+    if (s && s->present)
+        vv_json_str(j, s->s);
+    else
+        vv_json_null(j);
 }
 
 static inline void vv_json_kv_hex(vv_json *j, const char *k, const void *p, size_t n)

@@ -57,13 +57,6 @@ void vv_map_done(vv_map *m)
     *m = (vv_map){0};
 }
 
-void vv_map_clear(vv_map *m)
-{
-    if (m->slots)
-        memset(m->slots, 0, ((size_t)m->mask + 1) * sizeof *m->slots);
-    m->count = 0;
-}
-
 /* The slot that holds key, or the free slot where it belongs. */
 static uint32_t probe(const vv_map *m, const void *key, uint64_t hash)
 {

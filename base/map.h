@@ -26,7 +26,6 @@ typedef struct {
 /* No allocation until the first insertion. key_bytes > 0. */
 void vv_map_init(vv_map *m, size_t key_bytes);
 void vv_map_done(vv_map *m); /* accepts a zeroed map */
-void vv_map_clear(vv_map *m); /* forgets the keys, keeps the memory */
 
 /* Room for n keys in all, so that the map need not grow step by step. False: out of memory; the map is as before. */
 bool vv_map_reserve(vv_map *m, uint32_t n);

@@ -1,5 +1,5 @@
 /*
- * Where the store is: one resolver for writers and readers alike (http-api section 1), so that the two sides can
+ * Where the store is: one resolver for writers and readers alike (docs/http-api.md), so that the two sides can
  * never disagree.
  */
 #pragma once
@@ -19,8 +19,8 @@ typedef enum {
 } vv_store_origin;
 
 /*
- * The store root a writer uses, into path (size bytes): $BAML_PROFILE_DIR where set and not empty, else profiles-v1 in the
- * nearest existing .baml directory at or above the working directory, else ./.baml/profiles-v1. Touches nothing.
+ * The store root a writer uses, into path (size bytes): $BAML_PROFILE_DIR where set and not empty, else profiles-v1 in
+ * the nearest existing .baml directory at or above the working directory, else ./.baml/profiles-v1. Touches nothing.
  */
 VV_MUST_CHECK vv_code vv_store_path(char *path, size_t size, vv_store_origin *ret_origin, vv_error *err);
 

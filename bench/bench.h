@@ -1,6 +1,6 @@
 /*
- * Shared by the benchmarks: a clock, medians, and how many rounds to run. A figure is only ever a ratio to a limit that was
- * measured in the same run, interleaved with it, since the machine is shared and noisy.
+ * Shared by the benchmarks: a clock, medians, and how many rounds to run. A figure is only ever a ratio to a limit that
+ * was measured in the same run, interleaved with it, since the machine is shared and noisy.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /*
- * Fold speed beside its limit: the checksum of the same bytes plus one SHA-256 for each row that defines a context. And for rows
- * whose contexts are known already (deltas), beside the checksum alone.
+ * Fold speed beside its limit: the checksum of the same bytes plus one SHA-256 for each row that defines a context. And
+ * for rows whose contexts are known already (deltas), beside the checksum alone.
  */
 #include "config.h"
 
@@ -83,8 +83,9 @@ static void make_store(fixture *fx, const vv_euid *euid, const vv_thread_ref *ro
             vv_wr w = vv_wr_growing(1 << 20);
             vv_meta_begin(&w, euid, 1, 0);
             vv_meta_add(&w, &(vv_meta_record){.tag = VV_META_ROOT_STARTED, .root_started = {.root = *root}});
-            vv_meta_add(&w, &(vv_meta_record){.tag = VV_META_ROOT_ENDED,
-                                              .root_ended = {.root = *root, .first = 1, .last = SEGMENTS, .count = SEGMENTS}});
+            vv_meta_record end = {.tag = VV_META_ROOT_ENDED};
+            end.root_ended = (vv_root_ended){.root = *root, .first = 1, .last = SEGMENTS, .count = SEGMENTS};
+            vv_meta_add(&w, &end);
             vv_meta_end(&w, 2);
             vv_segment_name(name, VV_PLANE_META, 1);
             snprintf(path + strlen(path), sizeof path - strlen(path), "/%s", name);
@@ -173,10 +174,10 @@ static int run(const char *title, bool define_once, double target)
         ratio[i] = limit[i] / fold[i];
     }
     bench_spread l = bench_summary(limit, rounds), f = bench_summary(fold, rounds), r = bench_summary(ratio, rounds);
-    printf("%s: %.2f of the limit's speed [%.2f to %.2f], target %.2f; %.0f ns a row against %.0f (%" PRIu64 " rows, %" PRIu64
-           " contexts, %.1f MB, median of %d)\n",
-           title, r.median, r.low, r.high, target, f.median * 1e9 / (double)fx.rows, l.median * 1e9 / (double)fx.rows, fx.rows,
-           contexts, (double)fx.bytes / 1e6, rounds);
+    printf("%s: %.2f of the limit's speed [%.2f to %.2f], target %.2f; %.0f ns a row against %.0f (%" PRIu64
+           " rows, %" PRIu64 " contexts, %.1f MB, median of %d)\n",
+           title, r.median, r.low, r.high, target, f.median * 1e9 / (double)fx.rows, l.median * 1e9 / (double)fx.rows,
+           fx.rows, contexts, (double)fx.bytes / 1e6, rounds);
     char command[96];
     snprintf(command, sizeof command, "rm -rf '%s'", fx.dir);
     int rc = system(command);

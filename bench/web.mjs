@@ -1,6 +1,6 @@
-// Prints how long the page takes from navigation to a drawn graph of 100,000 frames, and how long a page takes that does
-// the least possible with the same answer: one script that fetches, places and fills rectangles. VV_BENCH_ROUNDS pairs
-// (15), interleaved.
+// Prints how long the page takes from navigation to a drawn graph of 100,000 frames, and how long a page takes that
+// does the least possible with the same answer: one script that fetches, places and fills rectangles. VV_BENCH_ROUNDS
+// pairs (15), interleaved.
 
 import { launch, open, until } from '../tests/web/browser.mjs';
 import { startMock } from '../tests/web/mock.mjs';

@@ -200,7 +200,8 @@ int vv_cli_parse(vv_cli *ret, const vv_cli_verb *verb, int argc, char **argv)
             options_end = true;
         else if (!options_end && strncmp(argv[i], "--", 2) == 0)
             status = take_option(ret, argv[i] + 2, argc, argv, &i);
-        else if (!options_end && strcmp(argv[i], "-n") == 0 && find_option(verb->options, verb->option_count, "limit", 5))
+        else if (!options_end && strcmp(argv[i], "-n") == 0 &&
+                 find_option(verb->options, verb->option_count, "limit", 5))
             status = take_option(ret, "limit", argc, argv, &i);
         else if (!options_end && argv[i][0] == '-' && argv[i][1])
             status = vv_cli_usage(ret, "unknown option %.20s", argv[i]);

@@ -2,8 +2,8 @@
  * What the verbs of the `varve` command share: their table entry, parsed options, output and messages.
  *
  * A verb is one file cli/<verb>.c that defines `const vv_cli_verb vv_verb_<verb>` and is listed in cli/main.c. Options
- * --help, --json and --store are every verb's; its own ones stand in its table. run returns the exit status (http-api
- * section 7). Messages go to standard error, one line: "varve: what: where; next step".
+ * --help, --json and --store are every verb's; its own ones stand in its table. run returns the exit status
+ * (docs/command.md). Messages go to standard error, one line: "varve: what: where; next step".
  */
 #pragma once
 

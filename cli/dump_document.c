@@ -30,14 +30,6 @@ static void kv_u128(vv_json *j, const char *k, vv_u128 v)
     vv_json_u128_text(j, v);
 }
 
-static void kv_opt_str(vv_json *j, const char *k, const vv_opt_str *s)
-{
-    if (s->present)
-        vv_json_kv_str(j, k, s->s);
-    else
-        vv_json_kv_null(j, k);
-}
-
 static void thread_value(vv_json *j, const vv_thread_ref *t)
 {
     char text[VV_THREAD_TEXT];
@@ -534,8 +526,8 @@ static void dump_engine(vv_json *j, const vv_engine *e)
         vv_json_kv_hex(j, "function_table", e->table.b, sizeof e->table.b);
     else
         vv_json_kv_null(j, "function_table");
-    kv_opt_str(j, "revision", &e->revision);
-    kv_opt_str(j, "source", &e->source);
+    vv_json_kv_opt_str(j, "revision", &e->revision);
+    vv_json_kv_opt_str(j, "source", &e->source);
     vv_json_end_obj(j);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Content-addressed objects (the store format, sections 5 and 10):
+ * Content-addressed objects (docs/store.md):
  *
  *   "BAMLVAL1" u16(1) codec u16 body_len u64 cid[32] body sha256[32]        84 + body bytes
  *   cid := SHA-256("baml-value-v1" codec u16 body)
@@ -20,10 +20,12 @@ typedef struct {
 void vv_cid_of(vv_cid *ret, uint16_t codec, const void *body, size_t n);
 void vv_cas_encode(vv_wr *w, uint16_t codec, const void *body, size_t n);
 /*
- * Errors, in order: Truncated, InvalidChecksum, InvalidMagic, UnsupportedVersion, Truncated, TrailingBytes, InvalidChecksum (the
- * body does not hash to the embedded cid), CasIdentityMismatch (where expect is given and the cid is another).
+ * Errors, in order: Truncated, InvalidChecksum, InvalidMagic, UnsupportedVersion, Truncated, TrailingBytes,
+ * InvalidChecksum (the body does not hash to the embedded cid), CasIdentityMismatch (where expect is given and the cid
+ * is another).
  */
-VV_MUST_CHECK vv_code vv_cas_decode(vv_cas_object *ret, const uint8_t *p, size_t n, const vv_cid *expect, vv_error *err);
+VV_MUST_CHECK vv_code vv_cas_decode(vv_cas_object *ret, const uint8_t *p, size_t n, const vv_cid *expect,
+                                    vv_error *err);
 
 /* "cas/sha256/<2 hex>/<64 hex>.bamlvalue", relative to the store root. */
 enum { VV_CAS_PATH = 90 };

@@ -1,13 +1,13 @@
 /*
- * The calling-context section of a data group (the store format, section 6).
+ * The calling-context section of a data group (docs/store.md).
  *
  *   payload := context_count u64, context_count x { key[32] opt tuple counters[104] },
  *              overflow_count u64, overflow_count x { reason u8 edge u8 counters[104] }
  *
  * Every row is additive: readers sum rows by key with saturation. A row without a tuple is a delta for a context
- * that is defined elsewhere. The decoder is a cursor over the caller's bytes: it copies a row at a time, allocates nothing and
- * checks each present tuple against its key. Rows handed out before an error are valid rows, but the section as a
- * whole is bad and the caller must drop what it took.
+ * that is defined elsewhere. The decoder is a cursor over the caller's bytes: it copies a row at a time, allocates
+ * nothing and checks each present tuple against its key. Rows handed out before an error are valid rows, but the
+ * section as a whole is bad and the caller must drop what it took.
  */
 #pragma once
 
@@ -22,7 +22,12 @@ typedef struct {
 enum { VV_COUNTERS_BYTES = 104, VV_CCT_ROW_MIN = 137, VV_CCT_OVERFLOW_ROW = 106 };
 
 /* Health bits of a group. */
-enum { VV_HEALTH_COUNTER_SATURATED = 1, VV_HEALTH_AWAIT_SATURATED = 2, VV_HEALTH_SELF_UNDERFLOW = 4, VV_HEALTH_ALL = 7 };
+enum {
+    VV_HEALTH_COUNTER_SATURATED = 1,
+    VV_HEALTH_AWAIT_SATURATED = 2,
+    VV_HEALTH_SELF_UNDERFLOW = 4,
+    VV_HEALTH_ALL = 7,
+};
 
 typedef enum { VV_OVERFLOW_MEMORY = 0, VV_OVERFLOW_INVALID_PARENT = 1 } vv_overflow_reason;
 enum { VV_OVERFLOW_REASONS = 2 };
@@ -32,7 +37,8 @@ const char *vv_overflow_reason_name(vv_overflow_reason r);
 /* dst += src with saturation; returns the health bits that saturation raises. */
 uint8_t vv_counters_add(vv_counters *dst, const vv_counters *src);
 bool vv_counters_zero(const vv_counters *c);
-/* inclusive - min(direct child + await), clamped at 0. *ret_complete (may be NULL): the deduction did not exceed inclusive. */
+/* inclusive - min(direct child + await), clamped at 0. *ret_complete (may be NULL): the deduction did not exceed
+ * inclusive. */
 vv_u128 vv_counters_self(const vv_counters *c, bool *ret_complete);
 
 typedef struct {
@@ -58,9 +64,10 @@ typedef struct {
 } vv_cct_cursor;
 
 /*
- * Starts on a section's bytes; health and record_count are the group header's. Then rows until vv_cct_next_context says false,
- * then overflow rows until vv_cct_next_overflow does, then vv_cct_finish. Error names, in decode order: InvalidHealth,
- * Truncated, InvalidTag, InvalidContextKey, TrailingBytes, RecordCountMismatch. A cursor that failed yields no more rows.
+ * Starts on a section's bytes; health and record_count are the group header's. Then rows until vv_cct_next_context says
+ * false, then overflow rows until vv_cct_next_overflow does, then vv_cct_finish. Error names, in decode order:
+ * InvalidHealth, Truncated, InvalidTag, InvalidContextKey, TrailingBytes, RecordCountMismatch. A cursor that failed
+ * yields no more rows.
  */
 void vv_cct_open(vv_cct_cursor *c, const uint8_t *p, size_t n, uint8_t health, uint64_t record_count);
 bool vv_cct_next_context(vv_cct_cursor *c, vv_cct_row *ret);

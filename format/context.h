@@ -1,5 +1,5 @@
 /*
- * Calling contexts: the canonical tuple, its key, and the path id (the store format section 4, http-api section 1).
+ * Calling contexts: the canonical tuple, its key, and the path id (docs/store.md, docs/http-api.md).
  *
  *   tuple := program_id[16] opt parent[32] function_id u32 opt site edge_kind u8        23 to 71 bytes
  *   site  := file_id u32 start u32 end u32 line u32
@@ -50,5 +50,6 @@ void vv_site_decode(vv_rd *r, vv_site *ret);
 /* What a path id names a function by, best first. */
 typedef enum { VV_NAME_DEFINITION_KEY = 0, VV_NAME_FQN = 1, VV_NAME_NUMBER = 2 } vv_name_kind;
 
-/* path_id of a context below parent (NULL at the top). name of kind VV_NAME_NUMBER is '#' and the function id in decimal. */
+/* path_id of a context below parent (NULL at the top). name of kind VV_NAME_NUMBER is '#' and the function id in
+ * decimal. */
 void vv_path_id_of(vv_path_id *ret, const vv_path_id *parent, vv_edge edge, vv_name_kind kind, vv_str name);

@@ -1,5 +1,5 @@
 /*
- * The evidence section of a data group: facts (the store format, section 7).
+ * The evidence section of a data group: facts (docs/store.md).
  *
  *   payload := fact_count u64, fact_count x { tag u8, body_len u32, body }
  *
@@ -159,8 +159,9 @@ typedef struct {
 
 /*
  * Starts on a section's bytes; record_count is the group header's. Facts until vv_evidence_next says false, then
- * vv_evidence_finish. Error names: Truncated, InvalidTag, InvalidBits, NameTooLong, InvalidUtf8, InvalidNestedError (the inner
- * name in the message), TrailingBytes, RecordCountMismatch. Facts before an error are valid, the section is not.
+ * vv_evidence_finish. Error names: Truncated, InvalidTag, InvalidBits, NameTooLong, InvalidUtf8, InvalidNestedError
+ * (the inner name in the message), TrailingBytes, RecordCountMismatch. Facts before an error are valid, the section is
+ * not.
  */
 void vv_evidence_open(vv_evidence_cursor *c, const uint8_t *p, size_t n, uint64_t record_count);
 bool vv_evidence_next(vv_evidence_cursor *c, vv_fact *ret);

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 
-enum { TABLE_VERSION = 1, STRING_MAX = 65536 };
+enum { TABLE_VERSION = 1 };
 #define TABLE_MEMORY_MAX ((size_t)1 << 30)
 
 static const char *const kinds[] = {
@@ -193,43 +193,26 @@ const vv_source_file *vv_function_table_file(const vv_function_table *t, uint32_
     return bsearch(&file_id, t->files, t->file_count, sizeof *t->files, compare_file);
 }
 
-static void put_str(vv_wr *w, vv_str s)
-{
-    if (s.n > STRING_MAX) {
-        vv_wr_fail(w, "StringTooLong");
-        return;
-    }
-    vv_wr_u32(w, (uint32_t)s.n);
-    vv_wr_bytes(w, s.p, s.n);
-}
-
-static void put_opt_str(vv_wr *w, const vv_opt_str *s)
-{
-    vv_wr_u8(w, s->present);
-    if (s->present)
-        put_str(w, s->s);
-}
-
 static void put_function(vv_wr *w, const vv_function *f)
 {
     vv_wr_u32(w, f->id);
-    put_str(w, f->fqn);
-    put_str(w, f->display_name);
-    put_opt_str(w, &f->definition_key);
+    vv_wr_str(w, f->fqn);
+    vv_wr_str(w, f->display_name);
+    vv_wr_opt_str(w, &f->definition_key);
     vv_wr_u8(w, f->kind);
-    put_opt_str(w, &f->kind_detail);
+    vv_wr_opt_str(w, &f->kind_detail);
     vv_wr_u8(w, f->origin);
-    put_opt_str(w, &f->source_file);
+    vv_wr_opt_str(w, &f->source_file);
     vv_wr_u8(w, f->has_span);
     if (f->has_span) {
         vv_wr_u32(w, f->file_id);
         vv_wr_u32(w, f->span_start);
         vv_wr_u32(w, f->span_end);
     }
-    put_opt_str(w, &f->package);
+    vv_wr_opt_str(w, &f->package);
     vv_wr_u16(w, f->namespace_count);
     for (uint16_t i = 0; i < f->namespace_count; i++)
-        put_str(w, f->namespaces[i]);
+        vv_wr_str(w, f->namespaces[i]);
 }
 
 void vv_function_table_encode(vv_wr *w, const vv_function *functions, uint32_t function_count,
@@ -247,7 +230,7 @@ void vv_function_table_encode(vv_wr *w, const vv_function *functions, uint32_t f
         if (i && files[i].id <= files[i - 1].id)
             vv_wr_fail(w, "Unordered");
         vv_wr_u32(w, files[i].id);
-        put_str(w, files[i].path);
+        vv_wr_str(w, files[i].path);
     }
 }
 

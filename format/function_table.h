@@ -1,12 +1,18 @@
 /*
- * The function table of an engine: the body of a codec-2 object (the store format, section 12). Immutable once decoded;
+ * The function table of an engine: the body of a codec-2 object (docs/store.md). Immutable once decoded;
  * texts are views into the body, which the table owns a copy of.
  */
 #pragma once
 
 #include "format/context.h"
 
-typedef enum { VV_FN_BYTECODE = 0, VV_FN_SYSOP = 1, VV_FN_NATIVE = 2, VV_FN_NATIVE_UNRESOLVED = 3, VV_FN_KIND_UNKNOWN = 255 } vv_fn_kind;
+typedef enum {
+    VV_FN_BYTECODE = 0,
+    VV_FN_SYSOP = 1,
+    VV_FN_NATIVE = 2,
+    VV_FN_NATIVE_UNRESOLVED = 3,
+    VV_FN_KIND_UNKNOWN = 255,
+} vv_fn_kind;
 typedef enum {
     VV_FN_USER = 0,
     VV_FN_COMPANION = 1,
@@ -16,7 +22,8 @@ typedef enum {
     VV_FN_ORIGIN_UNKNOWN = 255,
 } vv_fn_origin;
 
-/* "bytecode" "sysop" "native" "native_unresolved", "user" "companion" "internal" "builtin" "auto_derive"; NULL = unknown. */
+/* "bytecode" "sysop" "native" "native_unresolved", "user" "companion" "internal" "builtin" "auto_derive"; NULL =
+ * unknown. */
 const char *vv_fn_kind_name(uint8_t kind);
 const char *vv_fn_origin_name(uint8_t origin);
 
@@ -52,7 +59,8 @@ typedef struct {
     void *owned; /* the decoder's memory */
 } vv_function_table;
 
-/* Errors: Truncated, UnsupportedVersion, InvalidTag, InvalidUtf8, Unordered, TrailingBytes; LIMIT or NOMEM where it is too large. */
+/* Errors: Truncated, UnsupportedVersion, InvalidTag, InvalidUtf8, Unordered, TrailingBytes; LIMIT or NOMEM where it
+ * is too large. */
 VV_MUST_CHECK vv_code vv_function_table_decode(vv_function_table *ret, const uint8_t *body, size_t n, vv_error *err);
 void vv_function_table_done(vv_function_table *t); /* accepts a zeroed table */
 
@@ -61,9 +69,9 @@ const vv_function *vv_function_table_find(const vv_function_table *t, uint32_t i
 const vv_source_file *vv_function_table_file(const vv_function_table *t, uint32_t file_id);
 
 /* Encodes; rows must be ascending (else the writer fails as Unordered), texts at most 65536 bytes (StringTooLong). */
-void vv_function_table_encode(vv_wr *w, const vv_function *functions, uint32_t function_count, const vv_source_file *files,
-                              uint32_t file_count);
+void vv_function_table_encode(vv_wr *w, const vv_function *functions, uint32_t function_count,
+                              const vv_source_file *files, uint32_t file_count);
 
-/* What a path id and a function row name this function by (http-api section 1): definition key unless empty, else fqn, else
- * the number, whose text is written to scratch. f may be NULL (no definition): the number of id. */
+/* What a path id and a function row name this function by (docs/http-api.md): definition key unless empty, else
+ * fqn, else the number, whose text is written to scratch. f may be NULL (no definition): the number of id. */
 vv_name_kind vv_function_name_key(const vv_function *f, uint32_t id, char scratch[12], vv_str *ret);

@@ -1,4 +1,4 @@
-/* The 26 health counters of an execution, in their order on disk (the store format, section 9). */
+/* The 26 health counters of an execution, in their order on disk (docs/store.md). */
 #pragma once
 
 #include <stdbool.h>

@@ -1,5 +1,5 @@
 /*
- * Identities of the store and their text forms (the store format, sections 2 and 2.1).
+ * Identities of the store and their text forms (docs/store.md).
  *
  * References are kept as their raw big-endian bytes: order is memcmp, and a reference hashes and compares without
  * decoding. Accessors take the numbers out. Values, no ownership, any thread.
@@ -16,7 +16,7 @@
 typedef struct { uint8_t b[16]; } vv_euid;        /* process and stream: UUIDv7 bytes */
 typedef struct { uint8_t b[16]; } vv_program_id;
 typedef struct { uint8_t b[16]; } vv_runtime_id;
-typedef struct { uint8_t b[16]; } vv_path_id;     /* http-api section 1 */
+typedef struct { uint8_t b[16]; } vv_path_id;     /* docs/http-api.md */
 typedef struct { uint8_t b[32]; } vv_thread_ref;  /* euid, engine u64, thread u64; of a root thread: the execution */
 typedef struct { uint8_t b[40]; } vv_call_ref;    /* thread ref, call u64 */
 typedef struct { uint8_t b[40]; } vv_capture_id;  /* thread ref, unwind ordinal u64 */
@@ -82,8 +82,8 @@ void vv_call_text(char out[VV_CALL_TEXT], const vv_call_ref *c);             /* 
 void vv_runtime_text(char out[VV_RUNTIME_TEXT], const vv_runtime_id *r);     /* baml_id_1_... */
 
 /*
- * Strict readers. Error names, in the order they are checked: InvalidPrefix, InvalidBase64, InvalidLength (expected and actual
- * in the message), UnsupportedVersion (thread and call).
+ * Strict readers. Error names, in the order they are checked: InvalidPrefix, InvalidBase64, InvalidLength (expected and
+ * actual in the message), UnsupportedVersion (thread and call).
  */
 VV_MUST_CHECK vv_code vv_thread_parse(vv_str s, vv_thread_ref *ret, vv_error *err);
 VV_MUST_CHECK vv_code vv_call_parse(vv_str s, vv_call_ref *ret, vv_error *err);
@@ -91,14 +91,14 @@ VV_MUST_CHECK vv_code vv_runtime_parse(vv_str s, vv_runtime_id *ret, vv_error *e
 
 /* A fresh UUIDv7 (ms since the epoch and random bits as RFC 9562 lays them out). random has 10 bytes; pure. */
 void vv_uuid7_make(uint8_t out[16], uint64_t unix_ms, const uint8_t random[10]);
-/* The same from the clock and getrandom(2); with no entropy the random bits are zero, as section 2.1 has it. */
+/* The same from the clock and getrandom(2); with no entropy the random bits are zero. */
 void vv_uuid7_new(uint8_t out[16]);
 /* 16 random bytes as UUIDv4. */
 void vv_uuid4_new(uint8_t out[16]);
 
 /*
- * Program hash, current form (section 2.2): the first 16 bytes of SHA-256 over the domain string, the framed version and the
- * framed path and content of each file in ascending order of path bytes. The caller sorts.
+ * Program hash, current form: the first 16 bytes of SHA-256 over the domain string, the framed version
+ * and the framed path and content of each file in ascending order of path bytes. The caller sorts.
  */
 typedef struct { vv_str path, content; } vv_program_file;
 void vv_program_hash(uint8_t out[32], vv_str version, const vv_program_file *files, size_t n);

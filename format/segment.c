@@ -10,7 +10,7 @@
 
 static const char meta_magic[8] = {'B', 'A', 'M', 'L', 'M', 'E', 'T', '1'};
 static const char data_magic[8] = {'B', 'A', 'M', 'L', 'D', 'A', 'T', '1'};
-enum { STRING_MAX = 65536, EXEC_STATUSES = 5 };
+enum { EXEC_STATUSES = 5 };
 
 vv_code vv_seal_check(const uint8_t *p, size_t n, vv_error *err)
 {
@@ -327,29 +327,12 @@ void vv_meta_begin(vv_wr *w, const vv_euid *euid, uint64_t sequence, uint64_t da
     vv_wr_u64(w, 0);
 }
 
-static void put_str(vv_wr *w, vv_str s)
-{
-    if (s.n > STRING_MAX) {
-        vv_wr_fail(w, "StringTooLong");
-        return;
-    }
-    vv_wr_u32(w, (uint32_t)s.n);
-    vv_wr_bytes(w, s.p, s.n);
-}
-
-static void put_opt_str(vv_wr *w, const vv_opt_str *s)
-{
-    vv_wr_u8(w, s->present);
-    if (s->present)
-        put_str(w, s->s);
-}
-
 static void put_stream_started(vv_wr *w, const vv_stream_started *m)
 {
     vv_wr_u32(w, m->pid);
     vv_wr_u64(w, m->zero_unix_ns);
-    put_str(w, m->version);
-    put_str(w, m->os_arch);
+    vv_wr_str(w, m->version);
+    vv_wr_str(w, m->os_arch);
 }
 
 static void put_engine_started(vv_wr *w, const vv_engine_started *m)
@@ -359,8 +342,8 @@ static void put_engine_started(vv_wr *w, const vv_engine_started *m)
     vv_wr_u8(w, m->has_table);
     if (m->has_table)
         vv_wr_bytes(w, m->table.b, sizeof m->table.b);
-    put_opt_str(w, &m->revision);
-    put_opt_str(w, &m->source);
+    vv_wr_opt_str(w, &m->revision);
+    vv_wr_opt_str(w, &m->source);
 }
 
 static void put_root_started(vv_wr *w, const vv_root_started *m)

@@ -1,11 +1,12 @@
 /*
- * Sealed segment files of the two planes (the store format, sections 8 and 9): body and SHA-256 of the body.
+ * Sealed segment files of the two planes (docs/store.md): body and SHA-256 of the body.
  *
  *   data  "BAMLDAT1" u16(2) sequence u64 euid[16] group_count u64 payload_len u64   payload   sha256[32]
  *   group root[32] cct_health u8 cct_records u64 cct_len u64 cct  evidence_records u64 evidence_len u64 evidence
  *   meta  "BAMLMET1" u16(2) sequence u64 euid[16] data_high_water u64 record_count u64 payload_len u64  payload  sha256
  *
- * Decoders are cursors over the caller's bytes, which stay alive as long as anything taken from them. They allocate nothing.
+ * Decoders are cursors over the caller's bytes, which stay alive as long as anything taken from them. They allocate
+ * nothing.
  */
 #pragma once
 
@@ -40,7 +41,8 @@ typedef struct {
     uint64_t off, len;             /* of the whole group in the file */
 } vv_group;
 
-/* A section of length 0 and count 0 is absent; length 0 with a count is handed to the decoder (it fails as Truncated). */
+/* A section of length 0 and count 0 is absent; length 0 with a count is handed to the decoder (it fails as
+ * Truncated). */
 static inline bool vv_group_has_cct(const vv_group *g)
 {
     return g->cct_len || g->cct_records;
@@ -52,16 +54,17 @@ static inline bool vv_group_has_evidence(const vv_group *g)
 }
 
 /*
- * Opens a data segment. Checks in this order: at least 32 bytes (Truncated), checksum (InvalidChecksum; skipped where trusted, for
- * a file this process has verified before), InvalidMagic, UnsupportedVersion, EuidMismatch (where euid is not NULL), SequenceMismatch
- * (where sequence is not 0; stricter than the reference), payload length (Truncated, TrailingBytes).
+ * Opens a data segment. Checks in this order: at least 32 bytes (Truncated), checksum (InvalidChecksum; skipped where
+ * trusted, for a file this process has verified before), InvalidMagic, UnsupportedVersion, EuidMismatch (where euid is
+ * not NULL), SequenceMismatch (where sequence is not 0; stricter than the reference), payload length (Truncated,
+ * TrailingBytes).
  */
-VV_MUST_CHECK vv_code vv_data_open(vv_data_segment *s, const uint8_t *p, size_t n, const vv_euid *euid, uint64_t sequence,
-                                   bool trusted, vv_error *err);
+VV_MUST_CHECK vv_code vv_data_open(vv_data_segment *s, const uint8_t *p, size_t n, const vv_euid *euid,
+                                   uint64_t sequence, bool trusted, vv_error *err);
 /*
- * The next group; *ret_more = false at the end, after the payload was found used up. Errors: DataDuplicateGroup, DataGroupOrder,
- * InvalidCct (InvalidHealth in the message and in inner), Truncated, DataEmptyGroup, TrailingBytes. A reader must walk all groups before it trusts one:
- * a segment with a bad group is corrupt as a whole.
+ * The next group; *ret_more = false at the end, after the payload was found used up. Errors: DataDuplicateGroup,
+ * DataGroupOrder, InvalidCct (InvalidHealth in the message and in inner), Truncated, DataEmptyGroup, TrailingBytes. A
+ * reader must walk all groups before it trusts one: a segment with a bad group is corrupt as a whole.
  */
 VV_MUST_CHECK vv_code vv_data_next(vv_data_segment *s, vv_group *ret, bool *ret_more, vv_error *err);
 
@@ -128,11 +131,12 @@ typedef struct {
 } vv_meta_segment;
 
 /* As vv_data_open. */
-VV_MUST_CHECK vv_code vv_meta_open(vv_meta_segment *s, const uint8_t *p, size_t n, const vv_euid *euid, uint64_t sequence,
-                                   bool trusted, vv_error *err);
+VV_MUST_CHECK vv_code vv_meta_open(vv_meta_segment *s, const uint8_t *p, size_t n, const vv_euid *euid,
+                                   uint64_t sequence, bool trusted, vv_error *err);
 /*
- * The next record; *ret_more = false at the end. Errors: MetaUnknownTag, MetaInvalidStatus, MetaInvalidHealth, InvalidKind,
- * InvalidUtf8, Truncated, TrailingBytes, MetaStreamStartedMisplaced. A reader must walk all records before it trusts one.
+ * The next record; *ret_more = false at the end. Errors: MetaUnknownTag, MetaInvalidStatus, MetaInvalidHealth,
+ * InvalidKind, InvalidUtf8, Truncated, TrailingBytes, MetaStreamStartedMisplaced. A reader must walk all records before
+ * it trusts one.
  */
 VV_MUST_CHECK vv_code vv_meta_next(vv_meta_segment *s, vv_meta_record *ret, bool *ret_more, vv_error *err);
 
@@ -150,5 +154,6 @@ enum { VV_SEGMENT_NAME = 34 };
 typedef enum { VV_PLANE_META, VV_PLANE_DATA, VV_PLANE_HEALTH, VV_PLANES } vv_plane;
 const char *vv_plane_dir(vv_plane p); /* "meta", "data", "health" */
 void vv_segment_name(char out[VV_SEGMENT_NAME], vv_plane p, uint64_t sequence);
-/* True and the sequence where name is a segment's: a stem of exactly 20 digits that fit u64, at least 1, the extension. */
+/* True and the sequence where name is a segment's: a stem of exactly 20 digits that fit u64, at least 1, the
+ * extension. */
 bool vv_segment_parse(const char *name, vv_plane p, uint64_t *ret_sequence);

@@ -1,4 +1,5 @@
-/* usage.state, the ledger of bytes under the store root (the store format, section 11): "BAMLUSE1" total u64 sha256[32]. */
+/* usage.state, the ledger of bytes under the store root (docs/store.md): "BAMLUSE1" total u64
+ * sha256[32]. */
 #pragma once
 
 #include "base/bytes.h"

@@ -1,5 +1,5 @@
 /*
- * Captured value bodies (codec 1, the store format, section 16) as JSON. The body is a protobuf message of nested
+ * Captured value bodies (codec 1, docs/store.md) as JSON. The body is a protobuf message of nested
  * values; the reader is bounded by depth and output and does not recurse over the input's depth.
  *
  * Shapes are listed in docs/value-json.md: JSON's own types where they fit, else an object whose first key begins

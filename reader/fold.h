@@ -1,5 +1,5 @@
 /*
- * The fold of one execution (the store format, section 15): contexts, overflow, threads, spans, errors, logs, merged
+ * The fold of one execution (docs/store.md): contexts, overflow, threads, spans, errors, logs, merged
  * from its data groups, with the issues and dependency rules. Every reader, live or durable, server or command, reads
  * this type.
  *
@@ -72,7 +72,7 @@ typedef struct {
 typedef struct vv_fold {
     const vv_execution *execution; /* borrowed from the store it was loaded from */
     vv_thread_ref root;
-    bool failed; /* a hard error: error.name is the name of section 15, the parts are not to be shown */
+    bool failed; /* a hard error: error.name is one of docs/store.md's, the parts are not to be shown */
     vv_error error;
 
     vv_map context_map;            /* key -> index */
@@ -104,7 +104,7 @@ typedef struct vv_fold {
 } vv_fold;
 
 /*
- * Loads an execution: the sequence range of section 15, bounded (RangeTooLarge beyond 1,000,000 sequences without a
+ * Loads an execution: the data sequences it may be in, bounded (RangeTooLarge beyond 1,000,000 sequences without a
  * file). The result is always a fold; hard errors are in it (failed). VV_ERR_NOMEM and VV_ERR_LIMIT (max_bytes of fold
  * memory) are returned.
  */

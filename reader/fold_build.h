@@ -4,7 +4,7 @@
 #include "reader/fold.h"
 #include "reader/segments.h"
 
-/* The range of data sequences an execution is loaded from (the store format, section 15). */
+/* The range of data sequences an execution is loaded from (docs/store.md). */
 typedef struct {
     uint64_t first, last; /* empty where first > last */
     bool has_expected;
@@ -25,7 +25,7 @@ typedef struct {
 
 /* Folds one group in. VV_OK with f.failed set for a hard error; NOMEM and LIMIT otherwise. */
 VV_MUST_CHECK vv_code vv_build_group(vv_fold_build *b, const vv_group *g, vv_error *err);
-/* Marks the fold as failed with a name of section 15. */
+/* Marks the fold as failed with one of the names that docs/store.md lists. */
 void vv_build_fail(vv_fold_build *b, const char *name);
 VV_MUST_CHECK vv_code vv_build_issue(vv_fold_build *b, const vv_issue *issue, vv_error *err);
 /*

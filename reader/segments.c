@@ -114,8 +114,8 @@ static vv_code peek(const vv_open_file *f, vv_plane plane, vv_error *err)
 }
 
 /*
- * Verifies the checksum in steps that stay in the processor's cache, keeping what was read in whole (the file's size), or in a buffer
- * of one step where whole is NULL.
+ * Verifies the checksum in steps that stay in the processor's cache, keeping what was read in whole (the file's size),
+ * or in a buffer of one step where whole is NULL.
  */
 static vv_code read_hashed(const vv_open_file *f, uint8_t *whole, vv_error *err)
 {
@@ -145,8 +145,8 @@ static vv_code read_hashed(const vv_open_file *f, uint8_t *whole, vv_error *err)
 }
 
 /* Reads a segment's file whole into buf; *ret_trusted where its checksum is verified already. */
-static vv_code read_segment(vv_source *source, const char *path, vv_plane plane, vv_group_buffer *buf, vv_file_ident *ret_ident,
-                            bool *ret_trusted, vv_error *err)
+static vv_code read_segment(vv_source *source, const char *path, vv_plane plane, vv_group_buffer *buf,
+                            vv_file_ident *ret_ident, bool *ret_trusted, vv_error *err)
 {
     VV_CLEANUP(vv_open_file_close) vv_open_file f = {.fd = -1};
     vv_code rc = vv_source_open_file(source, path, &f, err);

@@ -1,5 +1,5 @@
 /*
- * Streams and their meta index (the store format, section 14): which executions a store holds, without touching data.
+ * Streams and their meta index (docs/store.md): which executions a store holds, without touching data.
  *
  * A vv_store is one consistent look at a source: all its streams as they were when it was opened. It is immutable and
  * may be shared by threads. vv_store_open after a change re-reads only what changed when given the former look (meta
@@ -65,7 +65,7 @@ typedef struct {
     uint64_t meta_decoded;   /* highest decoded meta sequence (dump) */
     uint64_t meta_high, data_high; /* highest file names */
     uint64_t meta_contiguous, data_contiguous; /* highest sequence with no missing or undecodable one up to it (API) */
-    vv_range *meta_gaps;     /* as section 14 counts them, for index states and dump */
+    vv_range *meta_gaps;     /* for index states and dump */
     size_t meta_gap_count;
     vv_range *meta_bad, *data_bad; /* runs of missing or undecodable sequences up to the highest name (generation) */
     size_t meta_bad_count, data_bad_count;
@@ -82,7 +82,7 @@ typedef struct vv_store {
     vv_source *source; /* borrowed */
     vv_stream *streams; /* by id bytes, each id once */
     size_t stream_count;
-    uint8_t generation[32]; /* http-api section 2 */
+    uint8_t generation[32]; /* docs/http-api.md */
 } vv_store;
 
 /* former may be NULL. Errors only where the store as a whole can't be read; a bad stream is marked failed. */

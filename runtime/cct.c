@@ -19,16 +19,6 @@ static size_t dirty_words(uint32_t cap)
     return (cap + 63) / 64;
 }
 
-static uint64_t bytes_of(uint32_t cap)
-{
-    return cap * (sizeof(vv_node) + sizeof(vv_node_cold) + 2 * sizeof(uint32_t)) + dirty_words(cap) * 8;
-}
-
-uint64_t vv_cct_bytes(const vv_cct *c)
-{
-    return c->cap ? bytes_of(c->cap) : 0;
-}
-
 static void release_arrays(vv_governor *g, vv_node *nodes, vv_node_cold *cold, uint64_t *dirty, uint32_t *slots,
                            uint32_t cap)
 {

@@ -62,8 +62,6 @@ typedef struct {
 
 void vv_cct_init(vv_cct *c, varve_engine *engine, vv_governor *g);
 void vv_cct_done(vv_cct *c);
-/* Bytes it holds. */
-uint64_t vv_cct_bytes(const vv_cct *c);
 
 static inline bool vv_is_overflow(uint32_t node)
 {

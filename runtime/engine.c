@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "runtime/session.h"
 
-enum { TEXT_MAX = 65536 };
+enum { TEXT_MAX = VV_STR_MAX };
 
 static unsigned chunk_of(uint32_t i, uint32_t *ret_in)
 {

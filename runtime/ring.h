@@ -54,8 +54,7 @@ struct vv_ring {
     uint64_t retired;      /* segments left behind */
     struct vv_lthread *decoding;
     void *ignored;         /* the execution whose records are dropped while decoding is NULL */
-    uint64_t barrier, snap; /* see decoder.h */
-    bool blocked;
+    uint64_t barrier, snap; /* see consumer.h */
 };
 
 /* The ring that takes nothing: what a thread has before it is bound. */

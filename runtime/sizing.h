@@ -1,4 +1,4 @@
-/* Sizing policy, version 1: all inner sizes follow from the one memory figure (the store format, section 18). Pure. */
+/* Sizing policy, version 1: all inner sizes follow from the one memory figure (docs/store.md). Pure. */
 #pragma once
 
 #include <stdbool.h>

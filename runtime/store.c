@@ -51,13 +51,6 @@ const char *vv_step_name(vv_step s)
     return (unsigned)s < VV_STEPS ? names[s] : "?";
 }
 
-const char *vv_gate_name(vv_gate g)
-{
-    static const char *const names[] = {"Open", "DiskGuardExceeded", "StoreUnavailable", "PermissionDenied",
-                                        "PathConflict"};
-    return (unsigned)g < VV_ARRAY_LEN(names) ? names[g] : "?";
-}
-
 static int step(vv_wstore *s, vv_step at)
 {
     return s->hooks.step ? s->hooks.step(s->hooks.ctx, at) : 0;

@@ -1,7 +1,7 @@
 /*
  * The writer's side of a store: opening, locks, the ledger of bytes, and the publication of one file.
  *
- * A publication is the store format's section 13.2 step by step: file, fsync, rename, fsync of the directory, ledger,
+ * A publication is that of docs/store.md step by step: file, fsync, rename, fsync of the directory, ledger,
  * fsync of the root. Up to the rename a failure loses the batch and nothing else. After it the file may be there for
  * good, so the failure is indeterminate: publish.lock stays held and everything else is blocked until vv_wstore_resolve
  * succeeds.
@@ -51,7 +51,6 @@ typedef enum {
     VV_GATE_PERMISSION,
     VV_GATE_CONFLICT,    /* a file of that name is there already */
 } vv_gate;
-const char *vv_gate_name(vv_gate g);
 
 typedef enum { VV_COMMITTED, VV_REUSED, VV_LOST, VV_BLOCKED, VV_INDETERMINATE } vv_outcome;
 

@@ -1,7 +1,8 @@
 /*
- * The stream writer: one cycle takes what the decoder has and publishes it, the store format's section 13.3: new starts
- * (meta), then groups in root order packed into data segments, then the terms of ends (health), then ends (meta). Each batch is committed, or lost once
- * and counted; none is tried twice. Owned by the consumer thread; the counters are read by any.
+ * The stream writer: one cycle takes what the decoder has and publishes it, as docs/store.md has it: new starts
+ * (meta), then groups in root order packed into data segments, then the terms of ends (health), then ends (meta). Each
+ * batch is committed, or lost once and counted; none is tried twice. Owned by the consumer thread; the counters are
+ * read by any.
  */
 #pragma once
 

@@ -1,5 +1,5 @@
 /*
- * What a request must be before anything looks at it (http-api section 2): its Host one of ours, its Origin (where it
+ * What a request must be before anything looks at it (docs/http-api.md): its Host one of ours, its Origin (where it
  * has one) ours too, its raw target plain. Against pages of other sites that make a browser ask this server (DNS
  * rebinding, cross-site requests), and against addresses that mean one thing here and another elsewhere. Pure
  * functions.

@@ -7,7 +7,7 @@
 #include "views/evidence.h"
 
 /*
- * Sums over all contexts and overflow buckets (http-api section 6): inclusive counts Root edges, spawned Spawn edges.
+ * Sums over all contexts and overflow buckets (docs/http-api.md): inclusive counts Root edges, spawned Spawn edges.
  */
 typedef struct {
     vv_u128 calls, errors, cancelled, selected;

@@ -63,7 +63,7 @@ static vv_code add_issue(vv_evidence *e, const vv_evidence_issue *issue, vv_erro
     return VV_OK;
 }
 
-/* The equations (http-api section 4): names, and the terms that the right side sums up. */
+/* The equations (docs/http-api.md): names, and the terms that the right side sums up. */
 enum { EQ_UNWINDS, EQ_CAPTURES, EQ_LINKS_OBSERVED, EQ_LINKS, EQ_CAPTURES_FOLDED, EQ_LINKS_FOLDED, EQ_GROUPS, EQ_CALLS,
        EQ_SPANS, EQ_CHILD_TIME, EQ_INVOCATIONS, EQ_INVOCATIONS_FOLDED, EQ_AWAITS, EQ_AWAITS_FOLDED, EQ_SELECTED,
        EQ_SPAN_ENDS, EQ_RUNTIME_IDS, EQ_VALUES };

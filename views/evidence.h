@@ -1,5 +1,5 @@
 /*
- * How far an answer can be trusted (http-api section 4): states, issues, losses and equations of the executions it
+ * How far an answer can be trusted (docs/http-api.md): states, issues, losses and equations of the executions it
  * speaks of, and the verdict they come to. One accumulator: collected per execution, then merged per answer.
  * Owned by one thread while it grows.
  */

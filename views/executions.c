@@ -174,15 +174,6 @@ vv_code vv_query_scope(vv_query *q, vv_found *ret, vv_error *err)
     return vv_query_execution(q, *id, "execution", ret, err);
 }
 
-static void opt_text_json(vv_json *j, const char *key, const vv_opt_str *s)
-{
-    vv_json_key(j, key);
-    if (s && s->present)
-        vv_json_str(j, s->s);
-    else
-        vv_json_null(j);
-}
-
 static void time_fields_json(vv_json *j, const char *unix_key, const char *at_key, bool has, uint64_t unix_ns)
 {
     if (!has) {
@@ -220,8 +211,8 @@ static void identity_fields_json(vv_json *j, const vv_found *f)
         vv_json_kv_hex(j, "program_id", x->first_engine->program.b, sizeof x->engine->program.b);
     else
         vv_json_kv_null(j, "program_id");
-    opt_text_json(j, "revision_id", x->engine ? &x->engine->revision : NULL);
-    opt_text_json(j, "source_label", x->engine ? &x->engine->source : NULL);
+    vv_json_kv_opt_str(j, "revision_id", x->engine ? &x->engine->revision : NULL);
+    vv_json_kv_opt_str(j, "source_label", x->engine ? &x->engine->source : NULL);
     if (x->has_start) {
         vv_runtime_text(runtime, &x->runtime_id);
         vv_json_kv_cstr(j, "runtime_id", runtime);

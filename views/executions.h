@@ -1,4 +1,4 @@
-/* Executions: finding one by its names, the list newest first, and the summary of one (http-api sections 1 and 3). */
+/* Executions: finding one by its names, the list newest first, and the summary of one (docs/http-api.md). */
 #pragma once
 
 #include "views/query.h"

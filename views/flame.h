@@ -1,5 +1,5 @@
 /*
- * The calling contexts of one execution as a flat table for a flame graph, top down (http-api section 6). Parents come
+ * The calling contexts of one execution as a flat table for a flame graph, top down (docs/http-api.md). Parents come
  * before their children; what is too small, too deep or too much folds into one sliver a parent, which keeps the sums.
  *
  * A sliver's calls, open, errors, cancelled, self, await and unattributed time are sums over everything it replaces.

@@ -179,15 +179,6 @@ void vv_function_rows_sort(vv_function_row *rows, size_t n, unsigned by)
     qsort_r(rows, n, sizeof *rows, compare_rows, &column);
 }
 
-static void opt_json(vv_json *j, const char *key, const vv_opt_str *s)
-{
-    vv_json_key(j, key);
-    if (s && s->present)
-        vv_json_str(j, s->s);
-    else
-        vv_json_null(j);
-}
-
 void vv_function_fields_json(vv_json *j, const vv_function_ref *ref)
 {
     const vv_function *d = ref->def;
@@ -201,12 +192,12 @@ void vv_function_fields_json(vv_json *j, const vv_function_ref *ref)
         vv_json_str(j, d->display_name);
     else
         vv_json_null(j);
-    opt_json(j, "definition_key", d ? &d->definition_key : NULL);
+    vv_json_kv_opt_str(j, "definition_key", d ? &d->definition_key : NULL);
     vv_json_kv_u64(j, "function_id", ref->id);
     vv_json_kv_hex(j, "program", ref->program.b, sizeof ref->program.b);
     vv_json_kv_cstr(j, "kind", d ? vv_fn_kind_name(d->kind) : NULL);
     vv_json_kv_cstr(j, "origin", d ? vv_fn_origin_name(d->origin) : NULL);
-    opt_json(j, "file", d ? &d->source_file : NULL);
+    vv_json_kv_opt_str(j, "file", d ? &d->source_file : NULL);
     vv_json_key(j, "line");
     if (d && vv_fn_line(d))
         vv_json_u64(j, vv_fn_line(d));

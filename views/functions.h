@@ -1,5 +1,5 @@
 /*
- * Functions of one execution (http-api section 6): a row each, grouped by definition key, else fqn, else program and
+ * Functions of one execution (docs/http-api.md): a row each, grouped by definition key, else fqn, else program and
  * number; inclusive time counts recursion once. Sorted, searched, paged.
  */
 #pragma once

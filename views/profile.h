@@ -12,7 +12,7 @@
 #define VV_NONE UINT32_MAX
 enum { VV_EDGE_UNKNOWN = 3 }; /* beside vv_edge: a context without a definition */
 
-/* Bits of a node, as answers carry them (http-api section 6). */
+/* Bits of a node, as answers carry them (docs/http-api.md). */
 enum {
     VV_NODE_OPEN = 1,
     VV_NODE_OVERFLOW = 2,
@@ -68,7 +68,7 @@ vv_str vv_function_ref_name(const vv_function_ref *f);
 __int128 vv_counters_open(const vv_counters *c);
 
 /*
- * path_id of every context, by node index (http-api section 1); has[i] is false where it is null: undefined, below an
+ * path_id of every context, by node index (docs/http-api.md); has[i] is false where it is null: undefined, below an
  * undefined or missing one, overflow. paths and has hold node_count items.
  */
 void vv_profile_paths(const vv_profile *p, vv_path_id *paths, bool *has);

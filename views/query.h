@@ -52,5 +52,5 @@ VV_MUST_CHECK vv_code vv_query_cursor(vv_query *q, const char *view, uint8_t *po
 /* Case-insensitive (ASCII) search; an empty needle is found everywhere. */
 bool vv_text_contains(vv_str text, vv_str needle);
 
-/* The object "snapshot" of an answer (http-api section 3). */
+/* The object "snapshot" of an answer (docs/http-api.md). */
 void vv_snapshot_json(vv_json *j, const vv_look *look);

@@ -49,15 +49,6 @@ static void header_json(vv_json *j, const vv_stream *s)
     vv_json_kv_str(j, "os_arch", s->header.os_arch);
 }
 
-static void opt_json(vv_json *j, const char *key, const vv_opt_str *s)
-{
-    vv_json_key(j, key);
-    if (s->present)
-        vv_json_str(j, s->s);
-    else
-        vv_json_null(j);
-}
-
 static void engines_json(vv_json *j, const vv_stream *s)
 {
     vv_json_key(j, "engines");
@@ -71,8 +62,8 @@ static void engines_json(vv_json *j, const vv_stream *s)
             vv_json_kv_hex(j, "function_table", e->table.b, sizeof e->table.b);
         else
             vv_json_kv_null(j, "function_table");
-        opt_json(j, "revision_id", &e->revision);
-        opt_json(j, "source_label", &e->source);
+        vv_json_kv_opt_str(j, "revision_id", &e->revision);
+        vv_json_kv_opt_str(j, "source_label", &e->source);
         vv_json_end_obj(j);
     }
     vv_json_end_arr(j);

@@ -1,4 +1,4 @@
-/* Streams, one for each recorded process (http-api section 3). */
+/* Streams, one for each recorded process (docs/http-api.md). */
 #pragma once
 
 #include "views/query.h"

@@ -137,8 +137,6 @@ START_TEST(makes_directories)
     struct stat st;
     ck_assert(stat("a/b/c", &st) == 0 && S_ISDIR(st.st_mode));
     ck_assert(stat("a/d", &st) == 0 && S_ISDIR(st.st_mode));
-    ck_assert_int_eq(vv_fsync_dir(AT_FDCWD, "a/b", &err), VV_OK);
-    ck_assert_int_eq(vv_fsync_dir(AT_FDCWD, "a/none", NULL), VV_ERR_NOTFOUND);
     put_file("a/file", "x");
     ck_assert_int_ne(vv_mkdirs(AT_FDCWD, "a/file", NULL), VV_OK);
     ck_assert_int_ne(vv_mkdirs(AT_FDCWD, "a/file/x", NULL), VV_OK);

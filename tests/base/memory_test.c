@@ -29,9 +29,6 @@ START_TEST(map_numbers_keys_densely)
         ck_assert_uint_eq(vv_map_find(&m, key), VV_MAP_NONE);
     }
     ck_assert_uint_ge(vv_map_bytes(&m), KEYS * 8);
-    vv_map_clear(&m);
-    ck_assert_uint_eq(vv_map_find(&m, "\0\0\0\0\0\0\0\0"), VV_MAP_NONE);
-    ck_assert_uint_eq(vv_map_put(&m, "anewkey!", NULL), 0);
     vv_map_done(&m);
     vv_map_done(&m);
 }
@@ -120,10 +117,6 @@ START_TEST(arena_holds_what_it_gave)
     vv_str s = vv_arena_str(&a, (vv_str){"abcdef", 3});
     ck_assert_str_eq(s.p, "abc");
     ck_assert_uint_eq(s.n, 3);
-    ck_assert_str_eq(vv_arena_printf(&a, "%s-%d", "x", 7), "x-7");
-    uint8_t *zero = vv_arena_zalloc(&a, 100);
-    for (int i = 0; i < 100; i++)
-        ck_assert_int_eq(zero[i], 0);
     vv_arena_done(&a);
     vv_arena_done(&a);
 }
@@ -146,9 +139,7 @@ START_TEST(arena_keeps_its_cap)
     ck_assert_ptr_null(vv_arena_alloc(&a, SIZE_MAX));
     ck_assert_ptr_null(vv_arena_alloc(&a, SIZE_MAX - 8));
     ck_assert_ptr_null(vv_arena_alloc(&a, 1001));
-    ck_assert_ptr_null(vv_arena_zalloc(&a, 2000));
     ck_assert_ptr_null(vv_arena_str(&a, (vv_str){"x", SIZE_MAX}).p);
-    ck_assert_ptr_null(vv_arena_printf(&a, "%2000d", 1));
     ck_assert_ptr_nonnull(vv_arena_alloc(&a, 100));
     vv_arena_done(&a);
     vv_arena none = vv_arena_init(0);

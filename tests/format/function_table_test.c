@@ -67,7 +67,8 @@ START_TEST(vector_faults)
     free(longer);
     /*
      * Offsets: version 0, count 2, function 1 at 6: fqn 10, display 23, key option 32, kind 55, detail option 56,
-     * origin 57, file option 58, span option 71, package option 84, namespaces 92; function 2 at 103; files 152, file id 156.
+     * origin 57, file option 58, span option 71, package option 84, namespaces 92; function 2 at 103; files 152, file
+     * id 156.
      */
     static const struct {
         size_t at;

@@ -80,7 +80,8 @@ def compare(varve, seed):
                 file.close()
     if not found:
         return []
-    return ["seed %d (%s)" % (seed, os.path.basename(place) if place != directory else "directory")] + ["damage " + line for line in damages] + found[:SHOWN_DIFFERENCES]
+    where = os.path.basename(place) if place != directory else "directory"
+    return ["seed %d (%s)" % (seed, where)] + ["damage " + line for line in damages] + found[:SHOWN_DIFFERENCES]
 
 
 def main(arguments):

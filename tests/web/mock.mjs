@@ -16,7 +16,7 @@ const TYPES = {
     '.css': 'text/css',
     '.svg': 'image/svg+xml',
 };
-const COLUMNS = [
+export const COLUMNS = [
     'parent',
     'function',
     'edge',

@@ -31,25 +31,9 @@ import {
 } from '../../web/format.js';
 import { fillOf, isNative, moduleOf, palette } from '../../web/palette.js';
 import { evidenceLines, statusWords, verdictWords } from '../../web/words.js';
-import { random } from './mock.mjs';
+import { COLUMNS, random } from './mock.mjs';
 import { done, test } from './tap.mjs';
 
-const COLUMNS = [
-    'parent',
-    'function',
-    'edge',
-    'line',
-    'calls',
-    'open',
-    'errors',
-    'cancelled',
-    'inclusive_ns',
-    'self_ns',
-    'await_ns',
-    'unattributed_ns',
-    'flags',
-    'nodes',
-];
 const FUNCTIONS = [
     { name: 'main', file: 'main.lua', line: 1, kind: 'bytecode' },
     { name: 'lib:parse', file: 'lib.lua', line: 7, kind: 'bytecode' },

@@ -38,8 +38,10 @@ for line in io.lines(tree_path) do
     else
       if key:find("^c:") then
         local lib = key:match("^c:(%w+)%.")
-        if not (standard[lib] or key:find("^c:[%w_]+$") or key:find("^c:FILE%*:%w+$")) or key:find(":iterator") or key:find("searchers[", 1, true)
-        or key:find("^c:luaopen_") then key = "c:?" end
+        if not (standard[lib] or key:find("^c:[%w_]+$") or key:find("^c:FILE%*:%w+$"))
+          or key:find(":iterator") or key:find("searchers[", 1, true) or key:find("^c:luaopen_") then
+          key = "c:?"
+        end
       else
         key = file .. ":" .. line_of(file, tonumber(start))
       end

@@ -1,13 +1,11 @@
 #include "config.h"
 
-#include <check.h>
 #include <lauxlib.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "hosts/lua/layout.h"
 #include "hosts/lua/names.h"
+#include "tests/testing.h"
 
 /* Each text and its functions: first line, last line, path. */
 static const struct {
@@ -169,10 +167,5 @@ int main(void)
     tcase_add_test(tc, numbered_names);
     tcase_add_test(tc, deep_nesting_is_refused);
     suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_set_tap(sr, "-");
-    srunner_run_all(sr, CK_SILENT);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return test_main(s);
 }

@@ -1,10 +1,7 @@
 #include "config.h"
 
-#include <check.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "hosts/lua/ptrmap.h"
+#include "tests/testing.h"
 
 #define KEYS 512
 
@@ -42,10 +39,5 @@ int main(void)
     TCase *tc = tcase_create("ptrmap");
     tcase_add_test(tc, map_as_array);
     suite_add_tcase(s, tc);
-    SRunner *sr = srunner_create(s);
-    srunner_set_tap(sr, "-");
-    srunner_run_all(sr, CK_SILENT);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return test_main(s);
 }
