@@ -39,8 +39,8 @@ typedef struct {
 } vv_function;
 
 /*
- * A row has no field for the line of a definition. Varve's writer puts it into kind_detail of functions that have no other detail, as the
- * text "line 42"; vv_fn_line reads it back (0 where there is none).
+ * A row has no field for the line of a definition. Varve's writer puts it into kind_detail of functions that have no
+ * other detail, as the text "line 42"; vv_fn_line reads it back (0 where there is none).
  */
 enum { VV_FN_LINE_TEXT = 16 };
 void vv_fn_line_text(char out[VV_FN_LINE_TEXT], uint32_t line);

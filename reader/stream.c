@@ -313,7 +313,8 @@ static vv_code settle_executions(vv_stream *s, struct vv_stream_core *c, vv_erro
     return rc;
 }
 
-/* Terms are an extra: what of them can't be read is as if it had never been written. The first record of a root is it. */
+/* Terms are an extra: what of them can't be read is as if it had never been written. The first record of a root is
+ * it. */
 static void attach_terms(struct vv_stream_core *c)
 {
     for (size_t i = 0; i < c->health.count; i++) {

@@ -258,7 +258,7 @@ static bool fill_function(varve_engine *e, vv_governor *g, vv_function *f, const
     *f = (vv_function){.kind = (uint8_t)info->kind, .origin = (uint8_t)info->origin};
     f->fqn = copy_text(g, info->fqn);
     f->display_name = copy_text(g, info->display_name ? info->display_name : info->fqn);
-    /* The table's rows have no place for a line; the detail of a kind is free text, and other readers show it as such. */
+    /* The table's rows have no place for a line; the detail of a kind is free text, and other readers show it. */
     char line[VV_FN_LINE_TEXT];
     vv_fn_line_text(line, info->line);
     bool ok = copy_opt(g, info->definition_key, &f->definition_key) && copy_opt(g, info->package, &f->package) &&

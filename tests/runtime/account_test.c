@@ -119,8 +119,8 @@ static void assert_terms(const vv_accounting *a, const uint64_t want[VV_ACCOUNTS
 {
     for (unsigned i = 0; i < VV_ACCOUNTS; i++)
         if (i != VV_ACCOUNT_CALLS_ATTEMPTED && i != VV_ACCOUNT_CALLS_FOLDED)
-            ck_assert_msg(a->v[i] == want[i], "%s is %" PRIu64 ", not %" PRIu64, vv_account_name((vv_account)i), a->v[i],
-                          want[i]);
+            ck_assert_msg(a->v[i] == want[i], "%s is %" PRIu64 ", not %" PRIu64, vv_account_name((vv_account)i),
+                          a->v[i], want[i]);
 }
 
 START_TEST(names_ascend)
