@@ -49,12 +49,9 @@ static void slots_fill(uint32_t *slots, uint32_t mask, const vv_node *nodes, uin
     }
 }
 
-/* Doubles the capacity; false where memory is denied, and nothing changed. */
-static bool grow(vv_cct *c)
+/* Another capacity, at least the count; false where memory is denied, and nothing changed. */
+static bool resize(vv_cct *c, uint32_t cap)
 {
-    uint32_t cap = c->cap ? c->cap * 2 : FIRST_NODES;
-    if (cap > VV_NODES_MAX)
-        return false;
     vv_governor *g = c->governor;
     vv_node *nodes = vv_gov_alloc(g, VV_POOL_GENERAL, VV_OWN_POPULATION, cap * sizeof *nodes);
     vv_node_cold *cold = vv_gov_alloc(g, VV_POOL_GENERAL, VV_OWN_POPULATION, cap * sizeof *cold);
@@ -78,6 +75,12 @@ static bool grow(vv_cct *c)
     c->cap = cap;
     c->mask = 2 * cap - 1;
     return true;
+}
+
+static bool grow(vv_cct *c)
+{
+    uint32_t cap = c->cap ? c->cap * 2 : FIRST_NODES;
+    return cap <= VV_NODES_MAX && resize(c, cap);
 }
 
 uint32_t vv_cct_intern(vv_cct *c, uint32_t parent, uint32_t function, uint32_t site, unsigned edge)
@@ -231,8 +234,8 @@ static bool take_ref(vv_cct *c, uint32_t i, vv_cct_ref *ret)
 {
     vv_node *n = &c->nodes[i];
     bool defined = n->flags & VV_NODE_DEFINED;
-    bool rooted = n->parent == VV_NODE_NONE || c->nodes[n->parent].flags & (VV_NODE_DEFINED | VV_NODE_PENDING);
-    if (!defined && !rooted)
+    if (!defined && n->parent != VV_NODE_NONE &&
+        !(c->nodes[n->parent].flags & (VV_NODE_DEFINED | VV_NODE_PENDING)))
         return false;
     if (!(n->flags & VV_NODE_KEYED)) {
         vv_tuple t;
@@ -334,6 +337,33 @@ void vv_cct_settle(vv_cct *c, const vv_cct_ref *refs, uint32_t n, bool committed
     }
 }
 
+void vv_cct_discard(vv_cct *c)
+{
+    c->sealed_started = c->sealed_awaits = 0;
+    for (uint32_t i = 0; i < c->count; i++) {
+        vv_cct_row row;
+        if (c->nodes[i].flags & VV_NODE_DIRTY)
+            take_row(c, i, &row);
+        c->nodes[i].flags &= (uint8_t)~VV_NODE_DIRTY;
+    }
+    for (unsigned r = 0; r < VV_OVERFLOW_REASONS; r++)
+        for (unsigned e = 0; e < VV_EDGES; e++)
+            tell_sealed(c, &c->overflow[r][e]);
+    memset(c->overflow, 0, sizeof c->overflow);
+    memset(c->dirty, 0, dirty_words(c->count) * 8);
+    c->dirty_count = 0;
+    c->overflowed = false;
+    c->health = 0;
+}
+
+static bool has_counts(const vv_cct *c, uint32_t i)
+{
+    const vv_node *n = &c->nodes[i];
+    const vv_node_cold *k = &c->cold[i];
+    return n->started || n->ok || n->inclusive_ns || n->direct_ns || n->await_ns || n->inclusive_high ||
+           n->direct_high || n->await_high || k->error || k->cancelled || k->exited || k->await_count;
+}
+
 /* Marks i and, up the tree, all that must stay with it: a definition that is not committed needs its parent's key. */
 static void mark(vv_cct *c, uint32_t i)
 {
@@ -346,10 +376,9 @@ static void mark(vv_cct *c, uint32_t i)
     }
 }
 
-void vv_cct_rollover(vv_cct *c, const uint32_t *keep, size_t n, uint32_t *map)
+/* Moves the marked nodes together. */
+static void compact(vv_cct *c, uint32_t *map)
 {
-    for (size_t k = 0; k < n; k++)
-        mark(c, keep[k]);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < c->count; i++) {
         vv_node *from = &c->nodes[i];
@@ -368,11 +397,26 @@ void vv_cct_rollover(vv_cct *c, const uint32_t *keep, size_t n, uint32_t *map)
         kept++;
     }
     c->count = kept;
+}
+
+void vv_cct_rollover(vv_cct *c, const uint32_t *keep, size_t n, uint32_t *map)
+{
+    for (size_t k = 0; k < n; k++)
+        mark(c, keep[k]);
+    for (uint32_t i = 0; i < c->count; i++)
+        if (c->nodes[i].flags & VV_NODE_DIRTY && has_counts(c, i))
+            mark(c, i);
+    compact(c, map);
     c->dirty_count = 0;
     memset(c->dirty, 0, dirty_words(c->cap) * 8);
-    memset(c->slots, 0, (c->mask + 1ULL) * sizeof *c->slots);
-    slots_fill(c->slots, c->mask, c->nodes, kept);
-    for (uint32_t i = 0; i < kept; i++)
-        if (!(c->nodes[i].flags & VV_NODE_DEFINED))
+    uint32_t cap = FIRST_NODES;
+    while (cap < 2 * (uint64_t)c->count)
+        cap *= 2;
+    if (cap > c->cap / 2 || !resize(c, cap)) {
+        memset(c->slots, 0, (c->mask + 1ULL) * sizeof *c->slots);
+        slots_fill(c->slots, c->mask, c->nodes, c->count);
+    }
+    for (uint32_t i = 0; i < c->count; i++)
+        if (!(c->nodes[i].flags & VV_NODE_DEFINED) || has_counts(c, i))
             vv_cct_touch(c, i);
 }

@@ -151,8 +151,12 @@ uint64_t vv_cct_seal(vv_cct *c, vv_wr *w, size_t max_bytes, vv_cct_ref *refs, ui
 /* The group was committed (or renamed): its definitions hold. Or it was lost: they must be written again. */
 void vv_cct_settle(vv_cct *c, const vv_cct_ref *refs, uint32_t n, bool committed);
 
+/* The store takes nothing any more: counters start over, unwritten, their sums in sealed_started and sealed_awaits. */
+void vv_cct_discard(vv_cct *c);
+
 /*
- * Rollover, after a seal: drops all nodes but those in keep (n indexes, in any order) and what their definitions still
- * need. map, of c->count entries, receives each node's new index or VV_NODE_NONE.
+ * Rollover: drops all nodes but those in keep (n indexes, in any order), those with counters that were not sealed, and
+ * what the definitions of both still need. map, of c->count entries, receives each node's new index or VV_NODE_NONE.
+ * Memory that is no longer needed is given back. No group may be in flight.
  */
 void vv_cct_rollover(vv_cct *c, const uint32_t *keep, size_t n, uint32_t *map);

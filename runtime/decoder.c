@@ -83,19 +83,23 @@ static bool make_room(vv_decoder *d, vv_exec *x)
     return true;
 }
 
-static bool add_fact(vv_decoder *d, vv_exec *x, const vv_fact *f)
+/* Room for a fact, before it is made: what is published on the way may change what it can say. */
+static bool fact_room(vv_decoder *d, vv_exec *x)
 {
-    bool ok = vv_facts_add(&x->facts, d->governor, f) ||
-              (make_room(d, x) && vv_facts_add(&x->facts, d->governor, f));
-    if (!ok) {
-        vv_health_bump(x, VV_H_evidence_queue_full, 1);
-        return false;
-    }
-    if (++d->fact_count >= d->facts_due && d->relieve) {
+    if (d->fact_count >= d->facts_due && d->relieve) {
         d->relieve(d->ctx, NULL);
         d->facts_due = d->fact_count + d->fact_limit;
     }
-    return true;
+    if (vv_facts_room(&x->facts, d->governor) || (make_room(d, x) && vv_facts_room(&x->facts, d->governor)))
+        return true;
+    vv_health_bump(x, VV_H_evidence_queue_full, 1);
+    return false;
+}
+
+static void add_fact(vv_decoder *d, vv_exec *x, const vv_fact *f)
+{
+    vv_facts_add(&x->facts, f);
+    d->fact_count++;
 }
 
 static vv_thread_ref ref_of(const vv_decoder *d, const varve_engine *e, uint64_t number)
@@ -105,16 +109,18 @@ static vv_thread_ref ref_of(const vv_decoder *d, const varve_engine *e, uint64_t
 
 static void tell_start(vv_decoder *d, vv_lthread *t, uint64_t ns)
 {
+    if (!fact_room(d, t->exec))
+        return;
     vv_fact f = {.tag = VV_FACT_THREAD_START};
     vv_thread_start *s = &f.thread_start;
     s->thread = ref_of(d, t->engine, t->number);
     s->started_ns = ns;
     s->kind = !t->root;
-    if (t->has_parent) {
+    if (t->has_parent && t->parent_told) {
         s->has_parent = true;
         s->parent = ref_of(d, t->engine, t->parent_number);
     }
-    if (t->has_spawn_call) {
+    if (t->has_spawn_call && t->parent_told) {
         s->has_spawn_call = true;
         s->spawn_call = vv_call_ref_make(&s->parent, t->spawn_call);
     }
@@ -126,7 +132,9 @@ static void tell_start(vv_decoder *d, vv_lthread *t, uint64_t ns)
             t->engine->used_file = site->file;
     }
     s->name = (vv_str){t->name, t->name_len};
-    t->told = add_fact(d, t->exec, &f);
+    add_fact(d, t->exec, &f);
+    t->told = true;
+    t->batch = t->exec->batch;
 }
 
 /* A node below parent, a frame's or the spawner's; after a relief the parent's index is read again through parent. */
@@ -254,7 +262,7 @@ static void on_thread_end(vv_decoder *d, vv_ring *r, uint64_t ns, unsigned statu
     vv_lthread *t = r->decoding;
     while (t->depth)
         on_end(t, ns, call_status[status], 0, 0);
-    if (t->told) {
+    if (t->told && fact_room(d, t->exec) && t->told) {
         vv_fact f = {.tag = VV_FACT_THREAD_END};
         f.thread_end =
             (vv_thread_end){.thread = ref_of(d, t->engine, t->number), .ended_ns = ns, .status = (uint8_t)status};
@@ -270,6 +278,8 @@ static void place_spawn(vv_lthread *child, const vv_lthread *parent, uint64_t up
 {
     child->has_parent = true;
     child->parent_number = parent->number;
+    child->parent_told = parent->told;
+    child->parent_batch = parent->batch;
     if (!parent->depth && !parent->excess)
         return;
     if (up < parent->excess) {

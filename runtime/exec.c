@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { FIRST_THREADS = 16, FIRST_FRAMES = 32, FIRST_FACT_BYTES = 512, FACT_BYTES_MAX = 1024 };
+enum { FIRST_THREADS = 16, FIRST_FRAMES = 32, FIRST_FACT_BYTES = 512, FACT_BYTES_MAX = 512 };
 
 static uint64_t hash_of(uint64_t number)
 {
@@ -118,25 +118,35 @@ bool vv_lthread_grow(vv_lthread *t, vv_governor *g)
     return true;
 }
 
-bool vv_facts_add(vv_facts *q, vv_governor *g, const vv_fact *f)
+void vv_exec_batch_lost(vv_exec *x, uint64_t batch)
 {
-    uint8_t scratch[FACT_BYTES_MAX];
-    vv_wr w = vv_wr_fixed(scratch, sizeof scratch);
+    for (vv_lthread *t = x->threads; t; t = t->next) {
+        t->told = t->told && t->batch != batch;
+        t->parent_told = t->parent_told && t->parent_batch != batch;
+    }
+}
+
+bool vv_facts_room(vv_facts *q, vv_governor *g)
+{
+    if (q->cap - q->len >= FACT_BYTES_MAX)
+        return true;
+    size_t cap = q->cap ? q->cap * 2 : FIRST_FACT_BYTES;
+    uint8_t *p = vv_gov_grow(g, VV_POOL_GENERAL, VV_OWN_EVIDENCE, q->bytes, q->cap, cap);
+    if (!p)
+        return false;
+    q->bytes = p;
+    q->cap = cap;
+    return true;
+}
+
+void vv_facts_add(vv_facts *q, const vv_fact *f)
+{
+    vv_wr w = vv_wr_fixed(q->bytes + q->len, q->cap - q->len);
     vv_fact_encode(&w, f);
     if (!vv_wr_ok(&w))
-        return false;
-    while (q->cap - q->len < w.len) {
-        size_t cap = q->cap ? q->cap * 2 : FIRST_FACT_BYTES;
-        uint8_t *p = vv_gov_grow(g, VV_POOL_GENERAL, VV_OWN_EVIDENCE, q->bytes, q->cap, cap);
-        if (!p)
-            return false;
-        q->bytes = p;
-        q->cap = cap;
-    }
-    memcpy(q->bytes + q->len, scratch, w.len);
+        return;
     q->len += w.len;
     q->count++;
-    return true;
 }
 
 void vv_facts_done(vv_facts *q, vv_governor *g)

@@ -28,9 +28,13 @@ struct vv_lthread {
     vv_exec *exec;
     varve_engine *engine;
     uint64_t number;
-    bool root, started, told; /* told: its ThreadStart was queued */
+    bool root, started;
+    bool told;               /* its ThreadStart is queued or committed */
+    uint64_t batch;          /* of facts, that it is in */
     /* the spawn */
     bool has_parent, has_spawn_call;
+    bool parent_told;        /* else its ThreadStart may not name the parent */
+    uint64_t parent_batch;
     uint64_t parent_number, spawn_call;
     uint32_t spawn_node; /* a node, an overflow bucket, or VV_NODE_NONE */
     uint32_t spawn_site;
@@ -60,6 +64,7 @@ struct vv_exec {
     uint64_t awaits_decoded; /* intervals that reached a context or bucket */
     vv_cct cct;
     vv_facts facts;
+    uint64_t batch;          /* counts the times its facts were taken into a group */
     vv_lthread *threads;
     enum { VV_TERMS_OPEN, VV_TERMS_IN_FLIGHT, VV_TERMS_DONE } terms; /* its record of the health plane */
     bool in_flight;  /* a group of it waits for an indeterminate publication */
@@ -88,6 +93,11 @@ void vv_lthread_drop(vv_lthread *t, vv_governor *g);
 bool vv_lthread_grow(vv_lthread *t, vv_governor *g);
 void vv_lthread_map_done(varve_engine *e, vv_governor *g);
 
-/* Queues a fact; false where memory is denied. */
-bool vv_facts_add(vv_facts *q, vv_governor *g, const vv_fact *f);
+/* A batch of facts was lost: ThreadStarts in it count as never told. */
+void vv_exec_batch_lost(vv_exec *x, uint64_t batch);
+
+/* Room for any one fact; false where memory is denied. */
+bool vv_facts_room(vv_facts *q, vv_governor *g);
+/* Queues a fact, for which room was made. */
+void vv_facts_add(vv_facts *q, const vv_fact *f);
 void vv_facts_done(vv_facts *q, vv_governor *g);

@@ -68,15 +68,19 @@ static bool has_group(const vv_exec *x)
     return x->group || vv_cct_is_dirty(&x->cct) || x->facts.count;
 }
 
+/* Writes the queued facts, or (out is NULL) drops them. */
 static void write_facts(vv_writer *w, vv_wr *out, vv_exec *x)
 {
     if (!x->facts.count)
         return;
-    vv_wr_u64(out, x->facts.count);
-    vv_wr_bytes(out, x->facts.bytes, x->facts.len);
+    if (out) {
+        vv_wr_u64(out, x->facts.count);
+        vv_wr_bytes(out, x->facts.bytes, x->facts.len);
+    }
     w->decoder->fact_count -= x->facts.count;
     x->facts.count = 0;
     x->facts.len = 0;
+    x->batch++;
 }
 
 /* Keeps what is left as one encoded group, where that is small. */
@@ -168,29 +172,38 @@ bool vv_writer_is_full(const vv_writer *w)
            w->decoder->fact_count * VV_ITEM_CHARGE >= w->segment_target;
 }
 
-/* What became of the groups in flight. */
-static void settle(vv_writer *w, bool committed, uint64_t sequence, vv_gate why)
+/* What became of one group; why is the reason of a loss. */
+static void settle_one(const vv_flight *f, bool committed, uint64_t sequence, vv_gate why)
 {
     bool disk = why == VV_GATE_DISK;
     vv_account calls = committed ? VV_ACCOUNT_CALLS_FOLDED : disk ? VV_ACCOUNT_CALLS_LOST_DISK
                                                                   : VV_ACCOUNT_CALLS_LOST_PUBLISH;
     vv_account awaits = committed ? VV_ACCOUNT_AWAIT_FOLDED : disk ? VV_ACCOUNT_AWAIT_LOST_DISK
                                                                    : VV_ACCOUNT_AWAIT_LOST_PUBLISH;
+    vv_exec *x = f->exec;
+    x->in_flight = false;
+    vv_account_add(&x->account, calls, f->started);
+    vv_account_add(&x->account, awaits, f->awaits);
+    if (committed) {
+        x->first = x->first ? x->first : sequence;
+        x->last = sequence;
+        x->segments++;
+        return;
+    }
+    vv_health_bump(x, VV_H_cct_segment_publish_failed, f->cct);
+    vv_health_bump(x, VV_H_evidence_segment_publish_failed, f->evidence);
+    if (f->evidence)
+        vv_exec_batch_lost(x, f->batch);
+}
+
+/* What became of the groups in flight. */
+static void settle(vv_writer *w, bool committed, uint64_t sequence, vv_gate why)
+{
     for (uint32_t i = 0; i < w->flight_count; i++) {
         vv_flight *f = &w->flight[i];
-        vv_exec *x = f->exec;
-        x->in_flight = false;
-        vv_account_add(&x->account, calls, f->started);
-        vv_account_add(&x->account, awaits, f->awaits);
-        vv_cct_settle(&x->cct, w->refs + f->first_ref, x->cct.nodes ? f->refs : 0, committed);
-        if (committed) {
-            x->first = x->first ? x->first : sequence;
-            x->last = sequence;
-            x->segments++;
-            continue;
-        }
-        vv_health_bump(x, VV_H_cct_segment_publish_failed, f->cct);
-        vv_health_bump(x, VV_H_evidence_segment_publish_failed, f->evidence);
+        vv_cct *c = &f->exec->cct;
+        vv_cct_settle(c, w->refs + f->first_ref, c->nodes ? f->refs : 0, committed);
+        settle_one(f, committed, sequence, why);
     }
     w->flight_count = 0;
     w->refs_used = 0;
@@ -230,6 +243,7 @@ static void add_group(vv_writer *w, vv_exec *x, const vv_group *g, uint32_t refs
                                                .refs = refs,
                                                .started = started,
                                                .awaits = awaits,
+                                               .batch = x->batch - 1,
                                                .cct = vv_group_has_cct(g),
                                                .evidence = vv_group_has_evidence(g)};
     w->refs_used += refs;
@@ -247,6 +261,13 @@ static bool segment_is_full(const vv_writer *w, size_t want)
            (room_left(w) < want || w->flight_count == w->flight_cap || w->refs_used + 64 > w->refs_cap);
 }
 
+static void drop_group(vv_writer *w, vv_exec *x)
+{
+    vv_gov_free(w->governor, VV_POOL_GENERAL, x->group, x->group_bytes);
+    w->group_bytes -= x->group_bytes;
+    x->group = NULL;
+}
+
 static bool add_encoded(vv_writer *w, vv_exec *x)
 {
     if (segment_is_full(w, VV_GROUP_FIXED + x->group_cct + x->group_evidence) && !end_segment(w))
@@ -260,9 +281,7 @@ static bool add_encoded(vv_writer *w, vv_exec *x)
                   .evidence = x->group + x->group_cct,
                   .evidence_len = x->group_evidence};
     add_group(w, x, &g, 0, x->group_started, x->group_awaits);
-    vv_gov_free(w->governor, VV_POOL_GENERAL, x->group, x->group_bytes);
-    w->group_bytes -= x->group_bytes;
-    x->group = NULL;
+    drop_group(w, x);
     return true;
 }
 
@@ -306,6 +325,30 @@ static int by_root(const void *a, const void *b)
     return memcmp(&(*x)->root, &(*y)->root, sizeof(vv_thread_ref));
 }
 
+/* The store takes no data any more: what there is is lost, without being encoded. */
+static void discard_data(vv_writer *w)
+{
+    for (vv_exec *x = w->decoder->execs; x; x = x->next) {
+        if (!has_group(x))
+            continue;
+        vv_flight f = {.exec = x,
+                       .cct = x->group ? x->group_cct != 0 : vv_cct_is_dirty(&x->cct),
+                       .evidence = x->group ? x->group_evidence != 0 : x->facts.count != 0,
+                       .started = x->group_started,
+                       .awaits = x->group_awaits,
+                       .batch = x->batch};
+        if (x->group) {
+            drop_group(w, x);
+        } else {
+            vv_cct_discard(&x->cct);
+            f.started = x->cct.sealed_started;
+            f.awaits = x->cct.sealed_awaits;
+            write_facts(w, NULL, x);
+        }
+        settle_one(&f, false, 0, vv_wstore_gate(w->store));
+    }
+}
+
 /* False: publication is blocked, or memory for the list is denied; what is left waits. */
 static bool publish_data(vv_writer *w)
 {
@@ -314,6 +357,11 @@ static bool publish_data(vv_writer *w)
         n += has_group(x);
     if (!n)
         return true;
+    if (vv_wstore_gate(w->store) != VV_GATE_OPEN) {
+        discard_data(w);
+        atomic_fetch_add_explicit(&w->batches_lost, 1, memory_order_relaxed);
+        return true;
+    }
     vv_exec **list = malloc(n * sizeof *list);
     if (!list)
         return false;

@@ -13,6 +13,7 @@ typedef struct {
     vv_exec *exec;
     uint32_t first_ref, refs;
     uint64_t started, awaits; /* calls and intervals in its rows */
+    uint64_t batch;           /* of its facts */
     bool cct, evidence;
 } vv_flight;
 

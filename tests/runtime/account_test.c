@@ -55,7 +55,7 @@ static bool publish(run *r)
 static void begin(run *r)
 {
     uint64_t interval = 3600000;
-    r->store = store_make();
+    r->store = store_make_quick();
     r->fault = (fault){.at = VV_STEPS};
     vv_session_test test = {.no_consumer = true, .hooks = {.step = fail_step, .ctx = &r->fault}};
     r->session = vv_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = r->store.root,
