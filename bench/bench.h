@@ -16,7 +16,8 @@ static inline uint64_t bench_now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* CPU time of this thread: for work that never waits, the same as the clock, but for what others take of the machine. */
+/* CPU time of this thread: for work that never waits, the same as the clock, but for what others take of the
+ * machine. */
 static inline uint64_t bench_cpu_now_ns(void)
 {
     struct timespec t;

@@ -60,7 +60,8 @@ typedef struct {
     vv_rd r;
     uint64_t contexts_left, overflow_left, records, expected;
     bool in_overflow;
-    bool trust_keys; /* skip the key check: the caller makes up for it (vv_cct_check_key) or verified the bytes before */
+    /* skip the key check: the caller makes up for it (vv_cct_check_key) or verified the bytes before */
+    bool trust_keys;
 } vv_cct_cursor;
 
 /*

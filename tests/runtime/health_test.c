@@ -51,7 +51,8 @@ static run run_open(void)
 static void run_start(run *r)
 {
     uint64_t interval = 3600000;
-    vv_session_test test = {.no_consumer = true, .hooks = {.step = fail_step, .free_bytes = free_bytes, .ctx = &r->fault}};
+    vv_session_test test = {.no_consumer = true,
+                            .hooks = {.step = fail_step, .free_bytes = free_bytes, .ctx = &r->fault}};
     r->session = vv_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = r->store.root,
                                                   .minimum_free_bytes = 1, .publish_interval_ms = &interval}, &test);
     ck_assert(vv_session_active(r->session));
