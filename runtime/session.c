@@ -12,6 +12,7 @@
 
 #include "base/store_path.h"
 #include "base/text.h"
+#include "runtime/shield.h"
 
 static const uint64_t default_memory = 256ULL << 20, default_project = 10ULL << 30, default_free = 1ULL << 30;
 static const uint64_t flush_limit_ms = 5000, stop_limit_ms = 1000, calibration_ns = 2000000;
@@ -177,7 +178,11 @@ static bool open_store(varve_session *s, const varve_options *o, const vv_sessio
     vv_clock_select();
     uint64_t unix_ns = vv_clock_unix_ns();
     vv_clock_pair first = vv_clock_read_pair();
-    if (vv_wstore_open(&s->store, &so, err) != VV_OK)
+    vv_shield shield;
+    vv_shield_raise(&shield);
+    vv_code rc = vv_wstore_open(&s->store, &so, err);
+    vv_shield_lower(&shield);
+    if (rc != VV_OK)
         return false;
     vv_clock_pair second = vv_clock_read_pair();
     uint64_t spent = second.raw_ns - first.raw_ns;
@@ -302,6 +307,8 @@ void varve_session_status(const varve_session *session, varve_status *ret_status
     ret_status->reason = gates[vv_wstore_gate(s->store)];
     if (!*ret_status->reason && (ret_status->batches_lost || ret_status->root_ends_lost))
         ret_status->reason = "some of the recording could not be written";
+    else if (!*ret_status->reason && vv_wstore_is_indeterminate(s->store))
+        ret_status->reason = "a commit could not be confirmed: what was recorded since then may be missing";
     else if (!*ret_status->reason && (ret_status->records_lost || ret_status->roots_refused))
         ret_status->reason = "some calls or executions found no memory and were not recorded";
 }
@@ -326,8 +333,11 @@ static void print_status(const varve_session *s)
                            *st.reason ? ": " : "", st.reason)
                 : snprintf(line, sizeof line, "varve: off: %s\n", st.reason);
     size_t len = n < 0 ? 0 : (size_t)n < sizeof line ? (size_t)n : sizeof line - 1;
+    vv_shield shield;
+    vv_shield_raise(&shield);
     ssize_t written = write(STDERR_FILENO, line, len);
     (void)written;
+    vv_shield_lower(&shield);
 }
 
 static void free_active(varve_session *s)

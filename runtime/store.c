@@ -67,9 +67,14 @@ vv_gate vv_wstore_gate(const vv_wstore *s)
     return (vv_gate)atomic_load_explicit(&s->gate, memory_order_acquire);
 }
 
+bool vv_wstore_is_indeterminate(const vv_wstore *s)
+{
+    return atomic_load_explicit(&s->indeterminate, memory_order_acquire);
+}
+
 bool vv_wstore_takes_roots(const vv_wstore *s)
 {
-    return vv_wstore_gate(s) == VV_GATE_OPEN && !atomic_load_explicit(&s->indeterminate, memory_order_acquire);
+    return vv_wstore_gate(s) == VV_GATE_OPEN && !vv_wstore_is_indeterminate(s);
 }
 
 static void latch(vv_wstore *s, vv_gate why)

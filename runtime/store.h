@@ -78,6 +78,9 @@ void vv_wstore_forked(vv_wstore *s);
 
 /* The latch: once not open it stays so until the store is closed. Any thread. */
 vv_gate vv_wstore_gate(const vv_wstore *s);
+/* Whether the outcome of a publication is unknown, so that nothing else is published. One load; any thread. */
+bool vv_wstore_is_indeterminate(const vv_wstore *s);
+
 /* Whether new executions make sense: the gate is open and nothing is indeterminate. Two loads; any thread. */
 bool vv_wstore_takes_roots(const vv_wstore *s);
 

@@ -5,6 +5,8 @@
 #include "runtime/varve.h"
 
 #include <dirent.h>
+#include <limits.h>
+#include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -273,6 +275,59 @@ START_TEST(file_size_limit)
 }
 END_TEST
 
+/* Nor at the start, where the store is made on the host's own thread; and a signal of the host's own stays its own. */
+START_TEST(no_file_may_be_written)
+{
+    test_store s = store_make();
+    struct rlimit none = {0, RLIM_INFINITY}, old;
+    getrlimit(RLIMIT_FSIZE, &old);
+    none.rlim_max = old.rlim_max;
+    int limited = setrlimit(RLIMIT_FSIZE, &none);
+    sigset_t xfsz, pending;
+    sigemptyset(&xfsz);
+    sigaddset(&xfsz, SIGXFSZ);
+    if (_i) {
+        pthread_sigmask(SIG_BLOCK, &xfsz, NULL);
+        raise(SIGXFSZ);
+    }
+    varve_session *v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root,
+                                                           .minimum_free_bytes = 1});
+    varve_status st;
+    varve_session_status(v, &st);
+    varve_session_close(v);
+    sigpending(&pending);
+    setrlimit(RLIMIT_FSIZE, &old); /* before anything is told: the test library writes files too */
+    ck_assert_int_eq(limited, 0);
+    ck_assert_int_eq(st.state, VARVE_OFF_STORE);
+    ck_assert_int_eq(sigismember(&pending, SIGXFSZ), _i);
+    store_remove(&s);
+}
+END_TEST
+
+/* A store that vanishes while it is written: the status does not say that all is well. */
+START_TEST(store_removed)
+{
+    test_store s = store_make();
+    varve_session *v = session_at(&s, 5);
+    varve_engine *e = varve_engine_open(v, NULL);
+    varve_thread *t;
+    varve_root *r = varve_root_begin(e, NULL, &t);
+    ck_assert(varve_flush(v, 10000));
+    char command[PATH_MAX + 16];
+    snprintf(command, sizeof command, "rm -rf '%s'", s.root);
+    ck_assert_int_eq(system(command), 0);
+    varve_call_begin(t, function(e, "f"), 0);
+    varve_flush(v, 200);
+    varve_status st;
+    varve_session_status(v, &st);
+    ck_assert_str_ne(st.reason, "");
+    varve_thread_end(t, VARVE_THREAD_COMPLETED);
+    varve_root_end(r, VARVE_SUCCEEDED);
+    varve_session_close(v);
+    store_remove(&s);
+}
+END_TEST
+
 /* VARVE_STATUS=1 asks for one line on standard error; nothing else is ever printed. */
 static const struct {
     const char *ask, *profile, *want;
@@ -329,6 +384,8 @@ int main(void)
     tcase_add_test(c, forked_child_holds_no_lock);
     tcase_add_test(c, disk_limit);
     tcase_add_test(c, file_size_limit);
+    tcase_add_loop_test(c, no_file_may_be_written, 0, 2);
+    tcase_add_test(c, store_removed);
     tcase_add_loop_test(c, status_line, 0, (int)VV_ARRAY_LEN(lines));
     suite_add_tcase(suite, c);
     return test_main(suite);
