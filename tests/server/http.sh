@@ -394,6 +394,29 @@ is "no hidden files" 404 "$(code "$url/.hidden")"
 stop
 ok "end"
 
+# The terms of the health plane: equations that hold, and null where a term is not stored
+terms='"%s %s %s" % (d["evidence"]["verdict"], (d["health_terms"] or {}).get("invocations_attempted"), [q["holds"] for q in d["evidence"]["equations"] if q["name"] in ("invocations", "invocations_folded", "awaits", "awaits_folded", "spans_selected")])'
+echo 'local function f(n) return n < 2 and n or f(n - 1) + f(n - 2) end; f(10); coroutine.wrap(function() f(5) end)()' >"$dir/health.lua"
+env -u BAML_PROFILE BAML_PROFILE_DIR="$dir/health/profiles-v1" "$top_builddir/varve-lua" "$dir/health.lua"
+ok "record a program"
+start "$dir/health/profiles-v1" --listen 127.0.0.1:0
+whole=$(get "$url/api/v1/executions/latest")
+is "equations of a recording" \
+    "complete $(echo "$whole" | json 'd["totals"]["calls"]') [True, True, True, True, None]" "$(echo "$whole" | json "$terms")"
+stop
+ok "end"
+file=$(ls "$dir"/health/profiles-v1/streams/*/health/00000000000000000001.varvehealth)
+printf X | dd of="$file" bs=1 seek=70 conv=notrunc 2>/dev/null
+start "$dir/health/profiles-v1" --listen 127.0.0.1:0
+is "a damaged file of terms" "complete None [None, None, None, None, None]" "$(get "$url/api/v1/executions/latest" | json "$terms")"
+stop
+ok "end"
+rm -r "$(dirname "$file")"
+start "$dir/health/profiles-v1" --listen 127.0.0.1:0
+is "a store without terms" "complete None [None, None, None, None, None]" "$(get "$url/api/v1/executions/latest" | json "$terms")"
+stop
+ok "end"
+
 # Idle exit
 start "$dir" --listen 127.0.0.1:0 --idle-exit 1
 wait $server
