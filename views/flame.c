@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+enum { NEAR = 8, FAR = 16 }; /* steps of a walk */
+
 /* What a build works on; arrays by node. */
 typedef struct {
     const vv_profile *p;
@@ -43,6 +45,21 @@ static vv_u128 own_value(const vv_node *n, vv_metric m)
 }
 
 /*
+ * Nodes and their counters lie in the order of the store's keys, so a walk along the tree waits for memory at each
+ * node. This asks for what it needs soon, given two places of the order: the farther node, the nearer one's counters.
+ */
+static inline void fetch_ahead(const vv_profile *p, uint32_t near, uint32_t far)
+{
+    if (far < p->node_count)
+        __builtin_prefetch(&p->nodes[p->order[far]]);
+    if (near < p->node_count) {
+        const char *counters = (const char *)p->nodes[p->order[near]].counters;
+        __builtin_prefetch(counters);
+        __builtin_prefetch(counters + sizeof(vv_counters) - 1);
+    }
+}
+
+/*
  * Sizes, children before parents. Inclusive time is laid out as max(inclusive, self + await + Call children), since an
  * open call's own time lags behind; the await of a subtree follows Call edges; everything else is the sum over all
  * descendants.
@@ -52,22 +69,20 @@ static void compute_sizes(const work *w, unsigned edges, vv_u128 *size)
     const vv_profile *p = w->p;
     vv_metric m = w->o->metric;
     bool call_only = m == VV_METRIC_INCLUSIVE || m == VV_METRIC_AWAIT_SUBTREE;
+    memset(size, 0, p->node_count * sizeof *size);
     for (uint32_t k = p->node_count; k-- > 0;) {
+        fetch_ahead(p, k - NEAR, k - FAR); /* wraps at the end, beyond all */
         uint32_t i = p->order[k];
         const vv_node *n = &p->nodes[i];
-        vv_u128 below = 0;
-        for (uint32_t c = p->child_first[i]; c < p->child_first[i + 1]; c++) {
-            const vv_node *child = &p->nodes[p->child[c]];
-            if (follows(edges, child) && (!call_only || child->edge == VV_EDGE_CALL))
-                below = vv_sat128(below, size[p->child[c]]);
-        }
-        vv_u128 own = own_value(n, m);
+        vv_u128 own = own_value(n, m), below = size[i]; /* its children have put theirs there */
         if (m == VV_METRIC_INCLUSIVE) {
             vv_u128 parts = vv_sat128(vv_sat128(n->self_ns, n->counters->await_ns), below);
             size[i] = parts > own ? parts : own;
         } else {
             size[i] = vv_sat128(own, below);
         }
+        if (n->parent != VV_NONE && follows(edges, n) && (!call_only || n->edge == VV_EDGE_CALL))
+            size[n->parent] = vv_sat128(size[n->parent], size[i]);
     }
 }
 
@@ -83,7 +98,8 @@ static vv_u128 sum_sizes(const vv_u128 *size, const uint32_t *nodes, uint32_t n)
 static void count_filtered(const work *w, vv_filtered *ret)
 {
     const vv_profile *p = w->p;
-    for (uint32_t k = 0; k < p->node_count; k++) {
+    uint32_t count = w->o->edges == VV_FLAME_ALL_EDGES ? 0 : p->node_count;
+    for (uint32_t k = 0; k < count; k++) {
         uint32_t i = p->order[k];
         const vv_node *n = &p->nodes[i];
         w->keep[i] = n->parent == VV_NONE || (w->keep[n->parent] && follows(w->o->edges, n));
@@ -139,12 +155,11 @@ static void compute_need(work *w)
     const vv_profile *p = w->p;
     for (uint32_t k = p->node_count; k-- > 0;) {
         uint32_t i = p->order[k];
-        w->need[i] = w->size[i];
-        for (uint32_t c = p->child_first[i]; c < p->child_first[i + 1]; c++) {
-            uint32_t child = p->child[c];
-            if (follows(w->o->edges, &p->nodes[child]) && w->need[child] > w->need[i])
-                w->need[i] = w->need[child];
-        }
+        const vv_node *n = &p->nodes[i];
+        if (w->size[i] > w->need[i])
+            w->need[i] = w->size[i];
+        if (n->parent != VV_NONE && follows(w->o->edges, n) && w->need[i] > w->need[n->parent])
+            w->need[n->parent] = w->need[i];
     }
 }
 
@@ -155,6 +170,32 @@ static vv_u128 half_pixel(vv_u128 whole, uint64_t width)
         return 0;
     vv_u128 pixels = (vv_u128)width * 2;
     return (whole - 1) / pixels + 1;
+}
+
+static unsigned bit_length(vv_u128 v)
+{
+    uint64_t high = (uint64_t)(v >> 64), low = (uint64_t)v;
+    return high ? 128 - (unsigned)__builtin_clzll(high) : low ? 64 - (unsigned)__builtin_clzll(low) : 0;
+}
+
+/*
+ * Where the whole tree is asked for, and far more of it than may stay: the largest power of two that leaves more nodes
+ * than that, or 0. What is smaller would be walked and sorted only to be dropped.
+ */
+static vv_u128 surely_dropped_below(const work *w)
+{
+    const vv_flame_options *o = w->o;
+    uint64_t of_length[129] = {0}, n = 0;
+    if (o->has_root || o->depth < w->p->node_count || o->edges != VV_FLAME_ALL_EDGES)
+        return 0;
+    for (uint32_t i = 0; i < w->p->node_count; i++)
+        of_length[bit_length(w->need[i])]++;
+    for (unsigned length = 128; length > 0; length--) {
+        n += of_length[length];
+        if (n > o->max_nodes)
+            return (vv_u128)1 << (length - 1);
+    }
+    return 0;
 }
 
 /* The children of a node that stay, largest first, into its part of sorted; returns their number. */
@@ -245,9 +286,9 @@ vv_u128 vv_node_call_children(const vv_profile *p, uint32_t node)
     return calls;
 }
 
-static void add_to_sliver(vv_sliver *s, const vv_profile *p, uint32_t i, bool inclusive)
+/* All of n but the time of its Call children, which comes with them. */
+static void add_to_sliver(vv_sliver *s, const vv_node *n, bool inclusive)
 {
-    const vv_node *n = &p->nodes[i];
     s->calls += n->counters->started;
     s->errors += n->counters->error;
     s->cancelled += n->counters->cancelled;
@@ -257,7 +298,6 @@ static void add_to_sliver(vv_sliver *s, const vv_profile *p, uint32_t i, bool in
     s->self_ns = vv_sat128(s->self_ns, n->self_ns);
     s->await_ns = vv_sat128(s->await_ns, n->counters->await_ns);
     s->child_ns = vv_sat128(s->child_ns, n->counters->direct_child_ns);
-    s->call_child_ns = vv_sat128(s->call_child_ns, vv_node_call_children(p, i));
     s->flags |= n->flags & (VV_NODE_OPEN | VV_NODE_TIMING_INCOMPLETE);
     s->nodes++;
 }
@@ -284,15 +324,20 @@ static void fold_rest(work *w, vv_flame *f)
     for (uint32_t k = 0; k < w->top_count; k++)
         owner[w->tops[k]] = p->node_count;
     for (uint32_t k = 0; k < p->node_count; k++) {
+        fetch_ahead(p, k + NEAR, k + FAR);
         uint32_t i = p->order[k];
         const vv_node *n = &p->nodes[i];
         bool top = owner[i] != VV_NONE;
         if (!top && n->parent != VV_NONE && owner[n->parent] != VV_NONE && follows(w->o->edges, n))
             owner[i] = w->keep[n->parent] ? n->parent : owner[n->parent];
+        if (n->parent != VV_NONE && n->edge == VV_EDGE_CALL && owner[n->parent] != VV_NONE && !w->keep[n->parent]) {
+            vv_sliver *s = sliver_for(w, f, owner[n->parent]);
+            s->call_child_ns = vv_sat128(s->call_child_ns, n->counters->inclusive_ns);
+        }
         if (owner[i] == VV_NONE || w->keep[i])
             continue;
         bool direct = top || w->keep[n->parent];
-        add_to_sliver(sliver_for(w, f, owner[i]), p, i, top || (direct && n->edge == VV_EDGE_CALL));
+        add_to_sliver(sliver_for(w, f, owner[i]), n, top || (direct && n->edge == VV_EDGE_CALL));
     }
     for (size_t s = 0; s < f->sliver_count; s++) {
         f->folded.nodes += f->slivers[s].nodes;
@@ -391,7 +436,8 @@ vv_code vv_flame_build(vv_flame *ret, const vv_profile *p, const vv_flame_option
         rc = choose_tops(&w, &f, err);
     if (rc == VV_OK) {
         compute_need(&w);
-        select_nodes(&w, half_pixel(f.of_root, o->width));
+        vv_u128 least = half_pixel(f.of_root, o->width), dropped = surely_dropped_below(&w);
+        select_nodes(&w, least > dropped ? least : dropped);
         rc = limit_nodes(&w, &f, err);
     }
     if (rc == VV_OK) {
