@@ -8,41 +8,6 @@
 #include "base/text.h"
 #include "runtime/record.h"
 
-static void admit(vv_decoder *d, vv_slot *slot)
-{
-    vv_exec *x = vv_gov_alloc(d->governor, VV_POOL_GENERAL, VV_OWN_WRITER, sizeof *x);
-    if (!x && d->relieve) {
-        d->relieve(d->ctx, NULL);
-        x = vv_gov_alloc(d->governor, VV_POOL_GENERAL, VV_OWN_WRITER, sizeof *x);
-    }
-    if (!x) {
-        d->admissions_lost++;
-        return;
-    }
-    x->root = vv_thread_ref_make(&d->euid, slot->engine->id, slot->thread);
-    x->engine = slot->engine;
-    x->slot = slot;
-    x->started_ns = vv_clock_ns(d->clock, slot->admitted_ticks);
-    x->runtime_id = slot->runtime_id;
-    x->status = VV_EXEC_ABANDONED;
-    vv_cct_init(&x->cct, slot->engine, d->governor);
-    x->next = d->execs;
-    if (x->next)
-        x->next->prev = x;
-    d->execs = x;
-    slot->exec = x;
-    *d->admitted_end = x;
-    d->admitted_end = &x->next_admitted;
-}
-
-void vv_decoder_admit(vv_decoder *d)
-{
-    for (vv_slot *s = vv_registry_take_admitted(d->registry), *next; s; s = next) {
-        next = s->next_admitted;
-        admit(d, s);
-    }
-}
-
 void vv_decoder_drop(vv_decoder *d, vv_exec *x)
 {
     for (unsigned i = 0; i < VV_ACCOUNTS; i++)
@@ -135,6 +100,58 @@ static void tell_start(vv_decoder *d, vv_lthread *t, uint64_t ns)
     add_fact(d, t->exec, &f);
     t->told = true;
     t->batch = t->exec->batch;
+}
+
+/* NULL: no memory, counted. */
+static vv_lthread *new_thread(vv_decoder *d, vv_exec *x, uint64_t number)
+{
+    vv_lthread *t = vv_lthread_new(x->engine, d->governor, x, number);
+    if (!t && make_room(d, x))
+        t = vv_lthread_new(x->engine, d->governor, x, number);
+    if (!t)
+        vv_health_bump(x, VV_H_active_thread_capacity_exceeded, 1);
+    return t;
+}
+
+static void admit(vv_decoder *d, vv_slot *slot)
+{
+    vv_exec *x = vv_gov_alloc(d->governor, VV_POOL_GENERAL, VV_OWN_WRITER, sizeof *x);
+    if (!x && d->relieve) {
+        d->relieve(d->ctx, NULL);
+        x = vv_gov_alloc(d->governor, VV_POOL_GENERAL, VV_OWN_WRITER, sizeof *x);
+    }
+    if (!x) {
+        d->admissions_lost++;
+        return;
+    }
+    varve_engine *engine = atomic_load_explicit(&slot->engine, memory_order_relaxed);
+    x->root = vv_thread_ref_make(&d->euid, engine->id, slot->thread);
+    x->engine = engine;
+    x->slot = slot;
+    x->started_ns = vv_clock_ns(d->clock, slot->admitted_ticks);
+    x->runtime_id = slot->runtime_id;
+    x->status = VV_EXEC_ABANDONED;
+    vv_cct_init(&x->cct, engine, d->governor);
+    x->next = d->execs;
+    if (x->next)
+        x->next->prev = x;
+    d->execs = x;
+    slot->exec = x;
+    *d->admitted_end = x;
+    d->admitted_end = &x->next_admitted;
+    vv_lthread *t = new_thread(d, x, slot->thread);
+    if (!t)
+        return;
+    t->root = t->started = true;
+    tell_start(d, t, x->started_ns);
+}
+
+void vv_decoder_admit(vv_decoder *d)
+{
+    for (vv_slot *s = vv_registry_take_admitted(d->registry), *next; s; s = next) {
+        next = s->next_admitted;
+        admit(d, s);
+    }
 }
 
 /* A node below parent, a frame's or the spawner's; after a relief the parent's index is read again through parent. */
@@ -298,13 +315,9 @@ static void on_spawn(vv_decoder *d, vv_lthread *t, const uint64_t *w)
     t->spawns++;
     vv_exec *x = t->exec;
     uint64_t number = vv_word_payload(w[0]);
-    vv_lthread *child = vv_lthread_new(t->engine, d->governor, x, number);
-    if (!child && make_room(d, x))
-        child = vv_lthread_new(t->engine, d->governor, x, number);
-    if (!child) {
-        vv_health_bump(x, VV_H_active_thread_capacity_exceeded, 1);
+    vv_lthread *child = new_thread(d, x, number);
+    if (!child)
         return;
-    }
     child->spawn_site = (uint32_t)w[1];
     place_spawn(child, t, w[1] >> 32);
     uint16_t n = (uint16_t)w[2];
@@ -320,21 +333,8 @@ static void on_spawn(vv_decoder *d, vv_lthread *t, const uint64_t *w)
 static bool on_thread_start(vv_decoder *d, vv_ring *r, const uint64_t *w, bool force)
 {
     vv_slot *slot = &d->registry->slots[(uint32_t)w[2]];
-    varve_engine *e = r->engine;
-    vv_lthread *t = vv_lthread_find(e, w[1]);
-    bool root = w[2] & VV_REC_ROOT_BIT;
-    if (root && !slot->exec)
-        vv_decoder_admit(d);
-    if (root && !t && slot->exec) {
-        t = vv_lthread_new(e, d->governor, slot->exec, w[1]);
-        if (!t && make_room(d, slot->exec))
-            t = vv_lthread_new(e, d->governor, slot->exec, w[1]);
-        if (t)
-            t->root = true;
-        else
-            vv_health_bump(slot->exec, VV_H_active_thread_capacity_exceeded, 1);
-    }
-    if (!t && !root && !force && slot->exec)
+    vv_lthread *t = vv_lthread_find(r->engine, w[1]);
+    if (!t && !force && slot->exec)
         return false;
     r->decoding = t;
     r->ignored = slot->exec;
@@ -367,9 +367,14 @@ static void cut_to(vv_lthread *t, uint64_t depth)
 static bool on_bind(vv_decoder *d, vv_ring *r, const uint64_t *w, bool force)
 {
     vv_slot *slot = &d->registry->slots[w[3] >> 32];
-    vv_lthread *t = vv_lthread_find(r->engine, vv_word_payload(w[0]));
+    uint64_t number = vv_word_payload(w[0]);
+    if (!slot->exec)
+        vv_decoder_admit(d);
+    vv_lthread *t = vv_lthread_find(r->engine, number);
     bool there = t && t->begins == w[1] && t->depth + t->excess == w[2] && (uint32_t)t->spawns == (uint32_t)w[3];
-    if (!there && !force && slot->exec)
+    /* Where a root has no state, memory has denied it: nothing to wait for. */
+    bool awaited = !there && slot->exec && (t || number != slot->thread);
+    if (awaited && !force)
         return false;
     r->decoding = t;
     r->ignored = slot->exec;
@@ -518,7 +523,7 @@ void vv_decoder_finish(vv_decoder *d, vv_exec *x)
     take_accounts(x, s);
     x->health.v[VV_H_structural_transport_exceeded] = atomic_load_explicit(&s->lost, memory_order_relaxed);
     x->ended_ns = vv_clock_ns(d->clock, atomic_load_explicit(&s->closing_ticks, memory_order_relaxed));
-    x->status = atomic_load_explicit(&s->status, memory_order_relaxed);
+    x->status = vv_slot_status(s);
 }
 
 static uint32_t *put_kept(uint32_t *at, uint32_t node)

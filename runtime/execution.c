@@ -5,48 +5,63 @@
 #include <stdlib.h>
 #include <string.h>
 
+static uint64_t control_of(uint32_t generation, uint8_t status, vv_phase phase)
+{
+    return (uint64_t)generation << 32 | (uint64_t)status << 8 | (uint64_t)phase;
+}
+
+static void push_free(vv_registry *r, vv_slot *s)
+{
+    uint64_t head = atomic_load_explicit(&r->free, memory_order_relaxed), next;
+    do {
+        atomic_store_explicit(&s->next_free, (uint32_t)head, memory_order_relaxed);
+        next = ((head >> 32) + 1) << 32 | (s->index + 1);
+    } while (!atomic_compare_exchange_weak_explicit(&r->free, &head, next, memory_order_release, memory_order_relaxed));
+}
+
+static vv_slot *pop_free(vv_registry *r)
+{
+    uint64_t head = atomic_load_explicit(&r->free, memory_order_acquire), next;
+    do {
+        if (!(uint32_t)head)
+            return NULL;
+        /* It may be taken by another meanwhile: then the count of changes has moved. */
+        next = ((head >> 32) + 1) << 32 |
+               atomic_load_explicit(&r->slots[(uint32_t)head - 1].next_free, memory_order_relaxed);
+    } while (!atomic_compare_exchange_weak_explicit(&r->free, &head, next, memory_order_acq_rel, memory_order_acquire));
+    return &r->slots[(uint32_t)head - 1];
+}
+
 bool vv_registry_init(vv_registry *r, uint32_t count)
 {
     memset(r, 0, sizeof *r);
-    r->slots = aligned_alloc(64, count * sizeof *r->slots);
+    r->slots = aligned_alloc(VV_SLOT_ALIGN, count * sizeof *r->slots);
     if (!r->slots)
         return false;
     memset(r->slots, 0, count * sizeof *r->slots);
     r->count = count;
-    pthread_mutex_init(&r->lock, NULL);
     for (uint32_t i = count; i-- > 0;) {
-        vv_slot *s = &r->slots[i];
-        s->index = i;
-        atomic_init(&s->generation, 1);
-        s->next_free = r->free;
-        r->free = s;
+        r->slots[i].index = i;
+        push_free(r, &r->slots[i]);
     }
     return true;
 }
 
 void vv_registry_done(vv_registry *r)
 {
-    if (!r->slots)
-        return;
-    pthread_mutex_destroy(&r->lock);
     free(r->slots);
     r->slots = NULL;
 }
 
 vv_slot *vv_slot_reserve(vv_registry *r)
 {
-    pthread_mutex_lock(&r->lock);
-    vv_slot *s = r->free;
-    if (s)
-        r->free = s->next_free;
-    pthread_mutex_unlock(&r->lock);
+    vv_slot *s = pop_free(r);
     if (!s)
         return NULL;
     atomic_store_explicit(&s->lost, 0, memory_order_relaxed);
     for (unsigned i = 0; i < VV_ACCOUNTS; i++)
         atomic_store_explicit(&s->accounts[i], 0, memory_order_relaxed);
     atomic_store_explicit(&s->closing_ticks, 0, memory_order_relaxed);
-    atomic_store_explicit(&s->status, VV_STATUS_NONE, memory_order_relaxed);
     atomic_store_explicit(&s->threads, 2, memory_order_relaxed);
     s->exec = NULL;
     return s;
@@ -70,28 +85,28 @@ static void push_ready(vv_registry *r, vv_slot *s)
 
 void vv_slot_admit(vv_registry *r, vv_slot *s)
 {
-    atomic_store_explicit(&s->phase, VV_PHASE_OPEN, memory_order_release);
+    uint64_t open = control_of(vv_slot_generation(s), VV_STATUS_NONE, VV_PHASE_OPEN);
+    atomic_store_explicit(&s->control, open, memory_order_release);
     push_admitted(r, s);
 }
 
 void vv_slot_free(vv_registry *r, vv_slot *s)
 {
-    atomic_store_explicit(&s->phase, VV_PHASE_FREE, memory_order_release);
+    uint32_t generation = vv_slot_generation(s);
     s->exec = NULL;
-    uint32_t generation = atomic_load_explicit(&s->generation, memory_order_relaxed);
-    if (generation == UINT32_MAX)
-        return; /* retired: a handle of the first generation may still be about */
-    atomic_store_explicit(&s->generation, generation + 1, memory_order_release);
-    pthread_mutex_lock(&r->lock);
-    s->next_free = r->free;
-    r->free = s;
-    pthread_mutex_unlock(&r->lock);
+    if (generation == VV_GENERATION_MAX) {
+        atomic_store_explicit(&s->control, control_of(generation, VV_STATUS_NONE, VV_PHASE_RELEASED),
+                              memory_order_release);
+        return; /* retired */
+    }
+    atomic_store_explicit(&s->control, control_of(generation + 1, VV_STATUS_NONE, VV_PHASE_FREE), memory_order_release);
+    push_free(r, s);
 }
 
-bool vv_slot_acquire(vv_slot *s)
+bool vv_slot_acquire(vv_registry *r, vv_slot *s, uint32_t generation, uint64_t ticks)
 {
-    uint8_t phase = atomic_load_explicit(&s->phase, memory_order_acquire);
-    if (phase != VV_PHASE_OPEN && phase != VV_PHASE_RETURNED)
+    vv_phase phase = vv_slot_phase(s);
+    if (vv_slot_generation(s) != generation || (phase != VV_PHASE_OPEN && phase != VV_PHASE_RETURNED))
         return false;
     uint64_t n = atomic_load_explicit(&s->threads, memory_order_relaxed);
     do {
@@ -99,30 +114,53 @@ bool vv_slot_acquire(vv_slot *s)
             return false;
     } while (
         !atomic_compare_exchange_weak_explicit(&s->threads, &n, n + 1, memory_order_acq_rel, memory_order_acquire));
-    return true;
+    if (vv_slot_generation(s) == generation)
+        return true;
+    vv_slot_release(r, s, ticks); /* of the next execution, which must not miss its end by it */
+    return false;
+}
+
+/* After the last lease: the root has returned. */
+static void close_slot(vv_registry *r, vv_slot *s, uint64_t ticks)
+{
+    atomic_store_explicit(&s->closing_ticks, ticks, memory_order_relaxed);
+    uint64_t control = atomic_load_explicit(&s->control, memory_order_acquire);
+    atomic_store_explicit(&s->control, (control & ~0xffULL) | VV_PHASE_CLOSING, memory_order_release);
+    push_ready(r, s);
 }
 
 bool vv_slot_release(vv_registry *r, vv_slot *s, uint64_t ticks)
 {
     if (atomic_fetch_sub_explicit(&s->threads, 1, memory_order_acq_rel) != 1)
         return false;
-    atomic_store_explicit(&s->closing_ticks, ticks, memory_order_relaxed);
-    atomic_store_explicit(&s->phase, VV_PHASE_CLOSING, memory_order_release);
-    push_ready(r, s);
+    close_slot(r, s, ticks);
     return true;
 }
 
-bool vv_slot_return(vv_registry *r, vv_slot *s, uint32_t generation, uint8_t status, uint64_t ticks)
+/* The first status wins. */
+static bool set_status(vv_slot *s, uint32_t generation, uint8_t status)
 {
-    if (atomic_load_explicit(&s->generation, memory_order_acquire) != generation)
+    uint64_t open = control_of(generation, VV_STATUS_NONE, VV_PHASE_OPEN);
+    return atomic_compare_exchange_strong_explicit(&s->control, &open, control_of(generation, status, VV_PHASE_RETURNED),
+                                                   memory_order_acq_rel, memory_order_relaxed);
+}
+
+bool vv_slot_return(vv_registry *r, vv_slot *s, uint32_t generation, uint8_t status, uint64_t ticks, bool *ret_last)
+{
+    *ret_last = false;
+    if (!set_status(s, generation, status))
         return false;
-    uint8_t none = VV_STATUS_NONE;
-    if (!atomic_compare_exchange_strong_explicit(&s->status, &none, status, memory_order_acq_rel, memory_order_acquire))
+    *ret_last = vv_slot_release(r, s, ticks);
+    return true;
+}
+
+bool vv_slot_drop(vv_registry *r, vv_slot *s, uint8_t status, uint64_t ticks)
+{
+    if (!set_status(s, vv_slot_generation(s), status))
         return false;
-    uint8_t open = VV_PHASE_OPEN;
-    atomic_compare_exchange_strong_explicit(&s->phase, &open, VV_PHASE_RETURNED, memory_order_acq_rel,
-                                            memory_order_acquire);
-    return vv_slot_release(r, s, ticks);
+    atomic_store_explicit(&s->threads, 0, memory_order_release);
+    close_slot(r, s, ticks);
+    return true;
 }
 
 vv_slot *vv_registry_take_admitted(vv_registry *r)

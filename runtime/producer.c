@@ -9,6 +9,7 @@
 
 #include "runtime/varve.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -31,6 +32,7 @@ struct varve_thread {
     uint64_t spawns;
     varve_engine *engine;
     vv_slot *slot;
+    uint32_t generation; /* of the slot */
     await_entry *awaits;
     size_t await_count, await_cap;
     uint64_t await_from;
@@ -40,7 +42,8 @@ struct varve_thread {
 
 enum { SLAB_HANDLES = 63, FIRST_AWAITS = 16 };
 
-/* Handles come in slabs that the session frees as a whole, since a host may leave threads open. */
+/* The handle of a root's thread is its slot's, part of what a slot is charged: an admission allocates nothing. Other
+ * handles come in slabs that the session frees as a whole, since a host may leave threads open. */
 struct vv_handle_slab {
     struct vv_handle_slab *next;
     varve_thread handles[SLAB_HANDLES];
@@ -302,7 +305,22 @@ static bool add_slab(varve_session *s)
     return true;
 }
 
-static varve_thread *thread_new(varve_engine *e, vv_slot *slot)
+_Static_assert(sizeof(varve_thread) + sizeof(vv_slot) <= VV_SLOT_CHARGE / 4, "a slot's charge holds its handle");
+
+bool vv_handles_init(varve_session *s, uint32_t slots)
+{
+    s->handles.roots = calloc(slots, sizeof *s->handles.roots);
+    pthread_mutex_init(&s->handles.lock, NULL);
+    return s->handles.roots;
+}
+
+static varve_thread *thread_init(varve_thread *t, varve_engine *e, vv_slot *slot, uint32_t generation, uint64_t number)
+{
+    *t = (varve_thread){.ring = &vv_no_ring, .engine = e, .slot = slot, .generation = generation, .number = number};
+    return t;
+}
+
+static varve_thread *thread_new(varve_engine *e, vv_slot *slot, uint32_t generation)
 {
     varve_session *s = e->session;
     vv_handles *h = &s->handles;
@@ -313,9 +331,8 @@ static varve_thread *thread_new(varve_engine *e, vv_slot *slot)
     pthread_mutex_unlock(&h->lock);
     if (!t)
         return NULL;
-    *t = (varve_thread){.ring = &vv_no_ring, .engine = e, .slot = slot};
-    t->number = atomic_fetch_add_explicit(&e->next_thread, 1, memory_order_relaxed);
-    return t;
+    uint64_t number = atomic_fetch_add_explicit(&e->next_thread, 1, memory_order_relaxed);
+    return thread_init(t, e, slot, generation, number);
 }
 
 static void free_awaits(varve_session *s, varve_thread *t)
@@ -329,6 +346,10 @@ static void thread_free(varve_thread *t)
     varve_session *s = session_of(t);
     vv_handles *h = &s->handles;
     free_awaits(s, t);
+    bool root = t == &h->roots[t->slot->index];
+    t->slot = NULL;
+    if (root)
+        return;
     pthread_mutex_lock(&h->lock);
     t->next_free = h->free;
     h->free = t;
@@ -343,24 +364,32 @@ void vv_handles_done(varve_session *s)
             free_awaits(s, &slab->handles[i]);
         vv_gov_free(&s->governor, VV_POOL_GENERAL, slab, sizeof *slab);
     }
+    for (uint32_t i = 0; i < s->registry.count; i++)
+        free_awaits(s, &s->handles.roots[i]);
+    free(s->handles.roots);
     pthread_mutex_destroy(&s->handles.lock);
 }
 
-/* A root is named by its slot's address and, in the 16 bits that user addresses leave, its generation: it is never
- * followed before the generation was found to be current, so a second end after the execution is over ends nothing. */
-enum { HANDLE_SHIFT = 48 };
-_Static_assert(sizeof(uintptr_t) == 8, "root handles keep a generation in the address");
+/* A root is named by its slot's address and, in the bits that an aligned user address leaves, its generation: it is
+ * never followed before the generation was found to be current, so a second end after the execution is over ends
+ * nothing. */
+enum { HANDLE_HIGH = 48, HANDLE_LOW_BITS = 8 };
+_Static_assert(sizeof(uintptr_t) == 8 && VV_SLOT_ALIGN == 1 << HANDLE_LOW_BITS &&
+                   VV_GENERATION_MAX < 1 << (HANDLE_LOW_BITS + 64 - HANDLE_HIGH),
+               "root handles keep a generation in the address");
 
 static varve_root *root_handle(const vv_slot *slot)
 {
-    uint64_t generation = atomic_load_explicit(&slot->generation, memory_order_relaxed);
-    return (varve_root *)((uintptr_t)slot | (uintptr_t)(generation << HANDLE_SHIFT));
+    uintptr_t generation = vv_slot_generation(slot);
+    return (varve_root *)((uintptr_t)slot | generation >> HANDLE_LOW_BITS << HANDLE_HIGH |
+                          (generation & (VV_SLOT_ALIGN - 1)));
 }
 
-static vv_slot *root_slot(varve_root *root, uint16_t *ret_generation)
+static vv_slot *root_slot(varve_root *root, uint32_t *ret_generation)
 {
-    *ret_generation = (uint16_t)((uintptr_t)root >> HANDLE_SHIFT);
-    return (vv_slot *)((uintptr_t)root & (((uintptr_t)1 << HANDLE_SHIFT) - 1));
+    uintptr_t low = (uintptr_t)root & (VV_SLOT_ALIGN - 1), high = (uintptr_t)root >> HANDLE_HIGH;
+    *ret_generation = (uint32_t)(high << HANDLE_LOW_BITS | low);
+    return (vv_slot *)((uintptr_t)root & (((uintptr_t)1 << HANDLE_HIGH) - VV_SLOT_ALIGN));
 }
 
 /* 16 bytes nobody else has, without a system call: a counter under the session's random seed. */
@@ -385,35 +414,21 @@ varve_root *varve_root_begin(varve_engine *engine, const uint8_t *runtime_id, va
     varve_session *s = engine->session;
     uint64_t ticks = vv_ticks();
     vv_slot *slot = vv_wstore_takes_roots(s->store) ? vv_slot_reserve(&s->registry) : NULL;
-    varve_thread *t = slot ? thread_new(engine, slot) : NULL;
-    vv_ring *r = NULL;
-    if (t) {
-        vv_ring *mine = vv_session_ring(s, engine);
-        if (mine && vv_ring_room(mine, VV_WORDS_THREAD_START))
-            r = mine;
-    }
-    if (!r) {
-        if (t)
-            thread_free(t);
-        if (slot)
-            vv_slot_free(&s->registry, slot);
+    if (!slot) {
         atomic_fetch_add_explicit(&s->roots_refused, 1, memory_order_relaxed);
         return NULL;
     }
-    slot->engine = engine;
-    slot->thread = t->number;
+    atomic_store_explicit(&slot->engine, engine, memory_order_relaxed);
+    slot->thread = atomic_fetch_add_explicit(&engine->next_thread, 1, memory_order_relaxed);
     slot->admitted_ticks = ticks;
     if (runtime_id)
         memcpy(slot->runtime_id.b, runtime_id, sizeof slot->runtime_id.b);
     else
         new_runtime_id(s, slot->runtime_id.b);
+    varve_thread *t = thread_init(&s->handles.roots[slot->index], engine, slot, vv_slot_generation(slot), slot->thread);
+    t->started = true; /* the slot tells the consumer */
+    t->moved = true;
     vv_slot_admit(&s->registry, slot);
-    t->ring = r;
-    t->started = true;
-    r->at[1] = t->number;
-    r->at[2] = VV_REC_ROOT_BIT | slot->index;
-    vv_ring_commit(r, vv_word0(VV_REC_THREAD_START, ticks), VV_WORDS_THREAD_START);
-    r->current = t->number;
     atomic_fetch_add_explicit(&s->roots_begun, 1, memory_order_relaxed);
     *ret_thread = t;
     return root_handle(slot);
@@ -423,14 +438,25 @@ void varve_root_end(varve_root *root, varve_root_status status)
 {
     if (!root)
         return;
-    uint16_t generation;
+    uint32_t generation;
     vv_slot *slot = root_slot(root, &generation);
-    varve_session *s = slot->engine->session;
-    uint32_t current = atomic_load_explicit(&slot->generation, memory_order_acquire);
-    if ((uint16_t)current != generation || !vv_session_active(s))
-        return;
-    if (vv_slot_return(&s->registry, slot, current, (uint8_t)status, vv_ticks()))
-        vv_wake_up(&s->wake);
+    varve_session *s = atomic_load_explicit(&slot->engine, memory_order_relaxed)->session;
+    bool last;
+    if (vv_session_active(s) &&
+        vv_slot_return(&s->registry, slot, generation, (uint8_t)status, vv_ticks(), &last)) {
+        if (status == VARVE_ABANDONED)
+            atomic_fetch_add_explicit(&s->roots_abandoned, 1, memory_order_relaxed);
+        if (last)
+            vv_wake_up(&s->wake);
+    }
+}
+
+/* A child without a record: it holds the execution open, and all that is below it is dropped. */
+static void mute(varve_thread *t)
+{
+    t->muted = true;
+    t->skip = 1;
+    count_loss(t, 1);
 }
 
 varve_thread *varve_thread_spawn(varve_thread *parent, unsigned up, uint32_t site, const char *name, size_t n)
@@ -438,14 +464,22 @@ varve_thread *varve_thread_spawn(varve_thread *parent, unsigned up, uint32_t sit
     varve_thread *p = parent;
     if (!p || !p->started || !vv_session_active(session_of(p)))
         return NULL;
-    n = name ? vv_utf8_cut((vv_str){name, n}, VV_NAME_MAX) : 0;
-    varve_thread *t = p->skip ? NULL : thread_new(p->engine, p->slot);
-    vv_ring *r = t ? make_room(p, VV_WORDS_SPAWN + (n + 7) / 8) : NULL;
-    if (!r || !vv_slot_acquire(p->slot)) {
-        count_loss(p, 1);
-        if (t)
-            thread_free(t);
+    varve_session *s = session_of(p);
+    if (!vv_slot_acquire(&s->registry, p->slot, p->generation, vv_ticks())) {
+        atomic_fetch_add_explicit(&s->leases_refused, 1, memory_order_relaxed);
         return NULL;
+    }
+    varve_thread *t = thread_new(p->engine, p->slot, p->generation);
+    if (!t) {
+        count_loss(p, 1);
+        vv_slot_release(&s->registry, p->slot, vv_ticks()); /* never the last: p holds its own */
+        return NULL;
+    }
+    n = name ? vv_utf8_cut((vv_str){name, n}, VV_NAME_MAX) : 0;
+    vv_ring *r = p->skip ? NULL : make_room(p, VV_WORDS_SPAWN + (n + 7) / 8);
+    if (!r) {
+        mute(t);
+        return t;
     }
     r->at[1] = (uint64_t)up << 32 | site;
     r->at[2] = n;
@@ -462,22 +496,39 @@ void varve_thread_start(varve_thread *thread, uint64_t ticks)
     varve_thread *t = thread;
     if (!t || t->started)
         return;
-    varve_thread_bind(t);
     t->started = true;
+    if (t->muted)
+        return;
+    varve_thread_bind(t);
     t->moved = false; /* the start says all that a bind would */
     vv_ring *r = t->ring;
     bool ok = vv_session_active(session_of(t)) && vv_ring_room(r, VV_WORDS_THREAD_START);
     if (!ok) {
-        /* Without its start none of its calls has a place: they are counted, and dropped. */
-        t->muted = true;
-        t->skip = 1;
-        count_loss(t, 1);
+        mute(t); /* without its start none of its calls has a place */
         return;
     }
     r->at[1] = t->number;
     r->at[2] = t->slot->index;
     vv_ring_commit(r, vv_word0(VV_REC_THREAD_START, ticks), VV_WORDS_THREAD_START);
     r->current = t->number;
+}
+
+static void settle_accounts(varve_thread *t)
+{
+    account(t, VV_ACCOUNT_CALLS_ATTEMPTED, t->begins + t->lost_begins);
+    account(t, VV_ACCOUNT_CALLS_LOST_TRANSPORT, t->lost_begins);
+    account(t, VV_ACCOUNT_AWAIT_STARTED, t->suspensions);
+}
+
+void vv_handles_settle(varve_session *s)
+{
+    for (uint32_t i = 0; i < s->registry.count; i++)
+        if (s->handles.roots[i].slot)
+            settle_accounts(&s->handles.roots[i]);
+    for (struct vv_handle_slab *slab = s->handles.slabs; slab; slab = slab->next)
+        for (unsigned i = 0; i < SLAB_HANDLES; i++)
+            if (slab->handles[i].slot)
+                settle_accounts(&slab->handles[i]);
 }
 
 void varve_thread_end(varve_thread *thread, varve_thread_status status)
@@ -509,9 +560,7 @@ void varve_thread_end_at(varve_thread *thread, varve_thread_status status, uint6
             count_loss(t, 1);
     }
     vv_slot *slot = t->slot;
-    account(t, VV_ACCOUNT_CALLS_ATTEMPTED, t->begins + t->lost_begins);
-    account(t, VV_ACCOUNT_CALLS_LOST_TRANSPORT, t->lost_begins);
-    account(t, VV_ACCOUNT_AWAIT_STARTED, t->suspensions);
+    settle_accounts(t);
     leave_plain(t);
     thread_free(t);
     if (vv_slot_release(&s->registry, slot, ticks))

@@ -12,7 +12,8 @@
  *                              (it comes from another ring: wait until it is there)
  *   resync           2         thread number   | depth   (ends were refused: deeper frames are gone)
  *   spawn            4 + n     child number    | site u32, up u32 | name bytes | 0 | name, padded
- *   thread start     3         ticks           | thread number | slot of the execution, 1 in bit 32 for a root
+ *   thread start     3         ticks           | thread number | slot of the execution
+ *                              (of a child: a root's is told by its slot)
  *   thread end       1         ticks             (the status is in the tag)
  *
  * Calls are numbered from 1 in each thread; both sides count.
@@ -46,8 +47,6 @@ enum {
     VV_WORDS_THREAD_END = 1,
     VV_NAME_MAX = 256,
 };
-
-#define VV_REC_ROOT_BIT (1ULL << 32)
 
 static inline uint64_t vv_word0(unsigned tag, uint64_t payload)
 {

@@ -149,7 +149,7 @@ static bool reserve_fixed(varve_session *s)
     s->fixed_control = z->slots * VV_SLOT_CHARGE;
     return vv_reserve(&s->governor, VV_POOL_CONTROL, VV_OWN_POPULATION, s->fixed_control) &&
            vv_reserve(&s->governor, VV_POOL_GENERAL, VV_OWN_WRITER, (2 * z->slots + 64) * VV_META_CHARGE) &&
-           vv_registry_init(&s->registry, (uint32_t)z->slots);
+           vv_registry_init(&s->registry, (uint32_t)z->slots) && vv_handles_init(s, (uint32_t)z->slots);
 }
 
 static void decoder_init(varve_session *s);
@@ -197,6 +197,8 @@ static bool open_store(varve_session *s, const varve_options *o, const vv_sessio
 static void free_session(varve_session *s)
 {
     vv_wstore_close(s->store);
+    if (s->handles.roots)
+        vv_handles_done(s);
     vv_registry_done(&s->registry);
     free(s->root);
     free(s);
@@ -231,7 +233,6 @@ varve_session *vv_session_open(const varve_options *options, const vv_session_te
     uint64_t ms = publish_interval_ms(&o);
     s->publish_interval_ns = ms > UINT64_MAX / 4000000 ? UINT64_MAX / 4 : ms * 1000000;
     pthread_mutex_init(&s->lock, NULL);
-    pthread_mutex_init(&s->handles.lock, NULL);
     vv_wake_init(&s->wake);
     vv_governor_on_denial(&s->governor, shed, s);
     uint8_t seed[16];
@@ -303,6 +304,8 @@ void varve_session_status(const varve_session *session, varve_status *ret_status
     ret_status->roots_refused = atomic_load(&s->roots_refused) + atomic_load(&s->decoder.admissions_lost);
     ret_status->tables_lost = atomic_load(&s->writer.tables_lost);
     ret_status->batches_lost = atomic_load(&s->writer.batches_lost);
+    ret_status->roots_abandoned = atomic_load(&s->roots_abandoned);
+    ret_status->threads_refused = atomic_load(&s->leases_refused);
     ret_status->root_ends_lost = atomic_load(&s->writer.root_ends_lost);
     ret_status->reason = gates[vv_wstore_gate(s->store)];
     if (!*ret_status->reason && (ret_status->batches_lost || ret_status->root_ends_lost))
@@ -354,7 +357,6 @@ static void free_active(varve_session *s)
         vv_lthread_map_done(e, g);
         vv_engine_free(e, g);
     }
-    vv_handles_done(s);
     vv_writer_done(&s->writer);
     vv_consumer_done(s);
     vv_wake_done(&s->wake);
@@ -373,6 +375,10 @@ void varve_session_close(varve_session *session)
             free_session(s);
         return;
     }
+    vv_handles_settle(s);
+    for (uint32_t i = 0; i < s->registry.count; i++)
+        if (vv_slot_drop(&s->registry, &s->registry.slots[i], VARVE_ABANDONED, vv_ticks()))
+            atomic_fetch_add_explicit(&s->roots_abandoned, 1, memory_order_relaxed);
     uint64_t deadline = vv_clock_monotonic_ns() + (flush_limit_ms + stop_limit_ms) * 1000000;
     vv_consumer_flush(s, flush_limit_ms);
     bool stopped = vv_consumer_stop(s, deadline);
@@ -402,11 +408,25 @@ varve_engine *varve_engine_open(varve_session *session, const varve_engine_info 
     return e;
 }
 
+/* The guard of a root that nobody ended: the first of its generation to see it open and of this engine. */
+static void abandon(varve_session *s, vv_slot *slot, const varve_engine *e)
+{
+    uint32_t generation = vv_slot_generation(slot);
+    bool last;
+    if (vv_slot_phase(slot) == VV_PHASE_OPEN && atomic_load_explicit(&slot->engine, memory_order_relaxed) == e &&
+        vv_slot_return(&s->registry, slot, generation, VARVE_ABANDONED, vv_ticks(), &last))
+        atomic_fetch_add_explicit(&s->roots_abandoned, 1, memory_order_relaxed);
+}
+
 void varve_engine_close(varve_engine *engine)
 {
+    if (!engine || !vv_session_active(engine->session))
+        return;
+    varve_session *s = engine->session;
+    for (uint32_t i = 0; i < s->registry.count; i++)
+        abandon(s, &s->registry.slots[i], engine);
     /* What it named stays for the executions that outlive it; the session frees it. */
-    if (engine && vv_session_active(engine->session))
-        vv_wake_up(&engine->session->wake);
+    vv_wake_up(&s->wake);
 }
 
 uint32_t varve_function_add(varve_engine *engine, const varve_function_info *info)

@@ -22,7 +22,8 @@
 
 /* The free handles of logical threads (producer.c). */
 typedef struct {
-    pthread_mutex_t lock;
+    varve_thread *roots; /* one a slot */
+    pthread_mutex_t lock; /* of the rest */
     varve_thread *free;
     struct vv_handle_slab *slabs;
 } vv_handles;
@@ -44,7 +45,7 @@ struct varve_session {
     varve_engine *last_engine;
     uint64_t engine_count;
     _Atomic(vv_ring *) rings;
-    _Atomic uint64_t roots_begun, roots_refused, records_lost, awaits_lost, runtime_ids;
+    _Atomic uint64_t roots_begun, roots_refused, roots_abandoned, leases_refused, records_lost, awaits_lost, runtime_ids;
     uint64_t runtime_seed[2];
     vv_handles handles;
     vv_decoder decoder;
@@ -63,6 +64,10 @@ typedef struct {
 
 varve_session *vv_session_open(const varve_options *options, const vv_session_test *test);
 
+/* False: no memory. */
+bool vv_handles_init(varve_session *s, uint32_t slots);
+/* What open threads know of their losses goes to their executions. No thread may be inside. */
+void vv_handles_settle(varve_session *s);
 /* Frees all handles of threads, also of those that never ended. */
 void vv_handles_done(varve_session *s);
 

@@ -83,6 +83,8 @@ typedef struct {
     uint64_t roots_begun, roots_refused, batches_lost, root_ends_lost;
     uint64_t records_lost; /* calls, ends and threads that found no memory */
     uint64_t awaits_lost;  /* intervals that found no memory, or ran backwards */
+    uint64_t roots_abandoned; /* ended as VARVE_ABANDONED, by the host or by a close that found them open */
+    uint64_t threads_refused; /* spawns that could not join their execution: nothing below them is recorded */
     uint64_t tables_lost;  /* function tables that could not be published (tried again with the next cycle) */
 } varve_status;
 
@@ -92,8 +94,9 @@ VARVE_API void varve_session_status(const varve_session *session, varve_status *
 /* Commits all that was recorded before the call, open calls included. False where timeout_ms ran out first or the
  * store failed. */
 VARVE_API bool varve_flush(varve_session *session, uint64_t timeout_ms);
-/* Flushes (at most 5 s), stops the consumer and releases the stream. Executions still open read as Abandoned from
- * then on, and handles of engines, roots and threads are void. No other thread may be inside the library. The
+/* Flushes (at most 5 s), stops the consumer and releases the stream. Roots still open end as VARVE_ABANDONED; an
+ * execution whose root has ended but not all its threads stays without an end, which reads as Abandoned from then on.
+ * Handles of engines, roots and threads are void. No other thread may be inside the library. The
  * library registers no atexit handler: the host calls this on its way out. */
 VARVE_API void varve_session_close(varve_session *session);
 
@@ -105,6 +108,7 @@ typedef struct {
     const char *revision_label; /* for instance the SHA-256 of its main file in hex */
 } varve_engine_info;
 VARVE_API varve_engine *varve_engine_open(varve_session *session, const varve_engine_info *info);
+/* Roots still open end as VARVE_ABANDONED; their threads may go on. */
 VARVE_API void varve_engine_close(varve_engine *engine);
 
 typedef enum { VARVE_FN_BYTECODE = 0, VARVE_FN_SYSOP = 1, VARVE_FN_NATIVE = 2 } varve_function_kind;

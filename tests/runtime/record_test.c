@@ -480,7 +480,7 @@ START_TEST(churn)
 }
 END_TEST
 
-/* An execution that is still open when its session closes has no end, and says so. */
+/* A root that is still open when its session closes is abandoned, and what is open in it never ended. */
 START_TEST(left_open)
 {
     test_store s = store_make();
@@ -492,8 +492,10 @@ START_TEST(left_open)
     varve_session_close(v);
     look l = look_at(&s);
     ck_assert_int_eq(l.execution->status, VV_EXEC_ABANDONED);
-    ck_assert_int_eq(l.execution->index_state, VV_INDEX_NO_ROOT_ENDED);
+    ck_assert_int_eq(l.execution->index_state, VV_INDEX_COMPLETE);
     ck_assert_uint_eq(totals(&l).started, 1);
+    ck_assert_uint_eq(l.execution->health.v[VV_H_unmatched_call_facts], 1);
+    ck_assert_uint_eq(l.execution->health.v[VV_H_unmatched_thread_facts], 1);
     look_done(&l);
     store_remove(&s);
 }
