@@ -55,9 +55,9 @@ result "no path of one machine" "$(printf '%s\n' "$all" | xargs grep -nE '(^|[^A
 result "no line of C or script is longer than 120 columns" "$(
     printf '%s\n' "$all" | grep -E '\.([ch]|js|mjs|py|lua)$' | xargs awk 'length > 120 { print FILENAME ":" FNR }'
 )"
-result "no .c is longer than 700 lines" "$(
+result "no file of C is longer than 800 lines" "$(
     for f in $(sources base format runtime reader views server cli hosts); do
-        [ "$(wc -l <"$f")" -le 700 ] || echo "$f"
+        [ "$(wc -l <"$f")" -le 800 ] || echo "$f"
     done
 )"
 echo "1..$n"
