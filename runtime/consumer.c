@@ -157,6 +157,15 @@ static bool publish(varve_session *s)
     return ok;
 }
 
+/* For somebody who waits: another process's hold on the lock is sat out. */
+static bool publish_patiently(varve_session *s)
+{
+    vv_wstore_be_patient(s->store, true);
+    bool ok = publish(s);
+    vv_wstore_be_patient(s->store, false);
+    return ok;
+}
+
 bool vv_consumer_pass(varve_session *s)
 {
     vv_consumer *c = &s->consumer;
@@ -172,7 +181,7 @@ bool vv_consumer_pass(varve_session *s)
         flushing = c->barrier_flush != 0;
     }
     if (flushing)
-        finish_flush(s, publish(s));
+        finish_flush(s, publish_patiently(s));
     else if (vv_writer_is_full(&s->writer) || vv_clock_monotonic_ns() >= c->next_publish_ns) {
         if (vv_writer_has_work(&s->writer))
             publish(s);

@@ -303,6 +303,7 @@ void varve_session_status(const varve_session *session, varve_status *ret_status
     ret_status->awaits_lost = atomic_load(&s->awaits_lost);
     ret_status->roots_refused = atomic_load(&s->roots_refused) + atomic_load(&s->decoder.admissions_lost);
     ret_status->tables_lost = atomic_load(&s->writer.tables_lost);
+    ret_status->lock_timeouts = vv_wstore_lock_timeouts(s->store);
     ret_status->batches_lost = atomic_load(&s->writer.batches_lost);
     ret_status->roots_abandoned = atomic_load(&s->roots_abandoned);
     ret_status->threads_refused = atomic_load(&s->leases_refused);

@@ -19,7 +19,8 @@
 #include "base/text.h"
 #include "format/usage.h"
 
-enum { STREAM_PATH = 64, FILE_PATH = 128, LOCK_WAIT_MS = 2000, STREAM_LOCK_WAIT_MS = 100 };
+enum { STREAM_PATH = 64, FILE_PATH = 128, LOCK_WAIT_MS = 2000, STREAM_LOCK_WAIT_MS = 100,
+       PATIENT_WAIT_MS = 2000, PUBLISH_WAIT_MS = 250, LATE_WAIT_MS = 20, OBJECT_TRIES = 8 };
 
 struct vv_wstore {
     char *root;
@@ -29,6 +30,8 @@ struct vv_wstore {
     uint64_t max_project_bytes, minimum_free_bytes;
     vv_wstore_hooks hooks;
     uint64_t high[VV_PLANES];
+    bool patient, waited_in_vain;
+    _Atomic uint64_t lock_timeouts;
     _Atomic int gate;
     _Atomic bool indeterminate;
     /* the indeterminate publication */
@@ -96,13 +99,13 @@ uint64_t vv_wstore_next(const vv_wstore *s, vv_plane p)
 /* flock with an end to the waiting. */
 static vv_code lock_within(int fd, bool exclusive, unsigned ms, vv_error *err)
 {
-    for (unsigned waited = 0;; waited += 5) {
+    for (unsigned waited = 0, nap = 1;; waited += nap, nap = waited < 20 ? 1 : 5) {
         vv_code rc = vv_lock(fd, exclusive, false, NULL);
         if (rc != VV_ERR_BUSY)
             return rc == VV_OK ? rc : vv_fail(err, rc, "the lock could not be taken");
         if (waited >= ms)
             return vv_fail(err, VV_ERR_BUSY, "another process holds the lock");
-        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+        nanosleep(&(struct timespec){.tv_nsec = nap * 1000000L}, NULL);
     }
 }
 
@@ -479,10 +482,12 @@ static vv_published lost(vv_gate why)
 static vv_published fail_before(vv_wstore *s, int os, uint64_t usage, const char *tmp)
 {
     struct stat st;
-    if (tmp && fstatat(s->root_fd, tmp, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        write_ledger(s, vv_sat64(usage, (uint64_t)st.st_size));
     if (gate_of(os) == VV_GATE_DISK)
         latch(s, VV_GATE_DISK);
+    /* Bytes that the ledger does not know could be spent twice. */
+    if (tmp && fstatat(s->root_fd, tmp, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size &&
+        write_ledger(s, vv_sat64(usage, (uint64_t)st.st_size)))
+        latch(s, VV_GATE_UNAVAILABLE);
     vv_unlock(s->publish_fd);
     return lost(gate_of(os));
 }
@@ -585,16 +590,40 @@ bool vv_wstore_fits(vv_wstore *s, uint64_t n)
     return read_ledger(s, &usage, NULL) == VV_OK && disk_has(s, usage, n);
 }
 
+void vv_wstore_be_patient(vv_wstore *s, bool patient)
+{
+    s->patient = patient;
+}
+
+uint64_t vv_wstore_lock_timeouts(const vv_wstore *s)
+{
+    return atomic_load_explicit(&s->lock_timeouts, memory_order_relaxed);
+}
+
+/* Takes publish.lock. False: *ret says why not. */
+static bool take_publish_lock(vv_wstore *s, vv_published *ret)
+{
+    *ret = (vv_published){VV_BLOCKED, VV_GATE_OPEN, 0};
+    /* While a publication is indeterminate the lock is ours already. */
+    if (atomic_load_explicit(&s->indeterminate, memory_order_relaxed))
+        return false;
+    int os = step(s, VV_STEP_LOCK);
+    unsigned wait_ms = s->patient ? PATIENT_WAIT_MS : s->waited_in_vain ? LATE_WAIT_MS : PUBLISH_WAIT_MS;
+    vv_code rc = os ? VV_ERR_IO : lock_within(s->publish_fd, true, wait_ms, NULL);
+    s->waited_in_vain = rc == VV_ERR_BUSY;
+    if (rc == VV_ERR_BUSY)
+        atomic_fetch_add_explicit(&s->lock_timeouts, 1, memory_order_relaxed);
+    else if (rc != VV_OK)
+        *ret = lost(os ? gate_of(os) : VV_GATE_UNAVAILABLE);
+    return rc == VV_OK;
+}
+
 static vv_published publish(vv_wstore *s, const publication *p, bool terminal)
 {
     if (!terminal && vv_wstore_gate(s) != VV_GATE_OPEN)
         return lost(vv_wstore_gate(s));
-    if (atomic_load_explicit(&s->indeterminate, memory_order_relaxed))
-        return (vv_published){VV_BLOCKED, VV_GATE_OPEN, 0};
-    int os = step(s, VV_STEP_LOCK);
-    if (os || vv_lock(s->publish_fd, true, true, NULL) != VV_OK)
-        return lost(os ? gate_of(os) : VV_GATE_UNAVAILABLE);
-    return publish_locked(s, p);
+    vv_published out;
+    return take_publish_lock(s, &out) ? publish_locked(s, p) : out;
 }
 
 vv_published vv_wstore_publish(vv_wstore *s, vv_plane plane, const uint8_t *file, size_t n, bool terminal)
@@ -609,19 +638,51 @@ vv_published vv_wstore_publish(vv_wstore *s, vv_plane plane, const uint8_t *file
     return publish(s, &(publication){dir, path, (int)plane, sequence, file, n}, terminal);
 }
 
-/* True: the file of that name is byte for byte the expected one. A different one is a conflict. */
-static bool object_there(vv_wstore *s, const char *path, const uint8_t *file, size_t n, vv_published *ret)
+/* Which file it is: immutable, so the same one has the same bytes. */
+static bool same_file(const struct stat *a, const struct stat *b)
 {
-    VV_CLEANUP(vv_blob_done) vv_blob b = {NULL, 0};
-    vv_error err = {.code = VV_OK};
-    vv_code rc = vv_file_read(s->root_fd, path, n, &b, &err);
-    if (rc == VV_ERR_NOTFOUND)
-        return false;
-    if (rc == VV_OK && b.n == n && memcmp(b.p, file, n) == 0)
-        *ret = (vv_published){VV_REUSED, VV_GATE_OPEN, 0};
-    else
-        *ret = lost(rc == VV_OK || rc == VV_ERR_CORRUPT || rc == VV_ERR_LIMIT ? VV_GATE_CONFLICT : gate_of(err.os));
-    return true;
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
+typedef enum { OBJECT_ABSENT, OBJECT_GOOD, OBJECT_BAD, OBJECT_UNREADABLE } object_state;
+
+/* Reads and hashes the whole object of that name; *ret_st says which file was read. */
+static object_state verify_object(vv_wstore *s, const char *path, const vv_cid *cid, size_t n, struct stat *ret_st)
+{
+    VV_CLEANUP(vv_close) int fd = openat(s->root_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return errno == ENOENT ? OBJECT_ABSENT : errno == ELOOP ? OBJECT_BAD : OBJECT_UNREADABLE;
+    if (fstat(fd, ret_st) < 0)
+        return OBJECT_UNREADABLE;
+    if (!S_ISREG(ret_st->st_mode) || ret_st->st_size < 0 || (uint64_t)ret_st->st_size != n)
+        return OBJECT_BAD;
+    uint8_t *bytes = malloc(n + 1);
+    size_t got = 0;
+    for (ssize_t k = 1; bytes && k != 0 && got < n;) {
+        k = read(fd, bytes + got, n - got);
+        got += k > 0 ? (size_t)k : 0;
+        if (k < 0 && errno != EINTR)
+            break;
+    }
+    vv_cas_object o;
+    object_state state = !bytes || got < n                                 ? OBJECT_UNREADABLE
+                         : vv_cas_decode(&o, bytes, n, cid, NULL) == VV_OK ? OBJECT_GOOD
+                                                                           : OBJECT_BAD;
+    free(bytes);
+    return state;
+}
+
+/* Under publish.lock: is the file that was verified still the one of that name? False: it must be looked at again. */
+static bool accept_object(vv_wstore *s, const char *path, const struct stat *verified, vv_published *ret)
+{
+    if (!take_publish_lock(s, ret))
+        return true;
+    struct stat now;
+    bool same = fstatat(s->root_fd, path, &now, AT_SYMLINK_NOFOLLOW) == 0 && same_file(verified, &now);
+    vv_unlock(s->publish_fd);
+    *ret = (vv_published){VV_REUSED, VV_GATE_OPEN, 0};
+    return same;
 }
 
 vv_published vv_wstore_publish_object(vv_wstore *s, const vv_cid *cid, const uint8_t *file, size_t n)
@@ -630,14 +691,23 @@ vv_published vv_wstore_publish_object(vv_wstore *s, const vv_cid *cid, const uin
     vv_cas_path(path, cid);
     snprintf(dir, sizeof dir, "%s", path);
     *strrchr(dir, '/') = 0;
-    vv_published out;
-    if (object_there(s, path, file, n, &out))
-        return out;
-    out = publish(s, &(publication){dir, path, -1, 0, file, n}, false);
-    /* Another process was faster: its object is as good as ours. */
-    if (out.outcome == VV_LOST && out.reason == VV_GATE_CONFLICT)
-        object_there(s, path, file, n, &out);
-    return out;
+    for (unsigned tries = 0; tries < OBJECT_TRIES; tries++) {
+        struct stat st;
+        object_state state = verify_object(s, path, cid, n, &st);
+        if (state == OBJECT_BAD || state == OBJECT_UNREADABLE)
+            return lost(state == OBJECT_BAD ? VV_GATE_CONFLICT : VV_GATE_UNAVAILABLE);
+        vv_published out;
+        if (state == OBJECT_GOOD) {
+            if (accept_object(s, path, &st, &out))
+                return out;
+            continue;
+        }
+        out = publish(s, &(publication){dir, path, -1, 0, file, n}, false);
+        /* Another process was faster: its object is looked at in its turn. */
+        if (out.outcome != VV_LOST || out.reason != VV_GATE_CONFLICT)
+            return out;
+    }
+    return lost(VV_GATE_UNAVAILABLE);
 }
 
 bool vv_wstore_resolve(vv_wstore *s, bool *ret_settled, int *ret_plane, uint64_t *ret_sequence)

@@ -76,6 +76,14 @@ void vv_wstore_close(vv_wstore *s);
 /* In a forked child: closes the descriptors only, so that the parent's locks end with the parent. */
 void vv_wstore_forked(vv_wstore *s);
 
+/*
+ * How long a publication waits for publish.lock before its outcome is BLOCKED: a quarter of a second, hardly at all
+ * where the last one waited in vain, 2 s while patient (for a flush). Others' processes may be stopped while they hold
+ * it. Each wait in vain is counted; any thread may ask for the count.
+ */
+void vv_wstore_be_patient(vv_wstore *s, bool patient);
+uint64_t vv_wstore_lock_timeouts(const vv_wstore *s);
+
 /* The latch: once not open it stays so until the store is closed. Any thread. */
 vv_gate vv_wstore_gate(const vv_wstore *s);
 /* Whether the outcome of a publication is unknown, so that nothing else is published. One load; any thread. */
@@ -94,7 +102,10 @@ uint64_t vv_wstore_high(const vv_wstore *s, vv_plane p);
  */
 uint64_t vv_wstore_next(const vv_wstore *s, vv_plane p);
 vv_published vv_wstore_publish(vv_wstore *s, vv_plane p, const uint8_t *file, size_t n, bool terminal);
-/* A CAS object. Also REUSED; a different file of its name is LOST with VV_GATE_CONFLICT. */
+/*
+ * A CAS object. Also REUSED: one that is there is read and hashed whole without publish.lock, and must be the same file
+ * (device, inode, size, time) under it. A different file of its name is LOST with VV_GATE_CONFLICT.
+ */
 vv_published vv_wstore_publish_object(vv_wstore *s, const vv_cid *cid, const uint8_t *file, size_t n);
 
 /* True where no publication is indeterminate (any more). *ret_plane (a vv_plane, -1 for an object) and

@@ -207,6 +207,7 @@ static void settle(vv_writer *w, bool committed, uint64_t sequence, vv_gate why)
     }
     w->flight_count = 0;
     w->refs_used = 0;
+    w->batch = VV_BATCH_OPEN;
     if (!committed)
         atomic_fetch_add_explicit(&w->batches_lost, 1, memory_order_relaxed);
 }
@@ -218,18 +219,27 @@ static void begin_segment(vv_writer *w)
     w->file_groups = 0;
 }
 
+/* The data batch, whole, to the store. False: nothing more can be published now. */
+static bool put_segment(vv_writer *w)
+{
+    vv_published out = {VV_LOST, VV_GATE_UNAVAILABLE, 0};
+    if (vv_wr_ok(&w->file))
+        out = vv_wstore_publish(w->store, VV_PLANE_DATA, w->file.buf, w->file.len, false);
+    w->batch = out.outcome == VV_BLOCKED ? VV_BATCH_SEALED : VV_BATCH_RENAMED;
+    if (out.outcome == VV_INDETERMINATE || out.outcome == VV_BLOCKED)
+        return false;
+    settle(w, out.outcome == VV_COMMITTED, out.sequence, out.reason);
+    return true;
+}
+
 /* False: nothing more can be published now. */
 static bool end_segment(vv_writer *w)
 {
     if (!w->file_groups)
         return true;
     vv_data_end(&w->file, w->file_groups);
-    vv_published out = {VV_LOST, VV_GATE_UNAVAILABLE, 0};
-    if (vv_wr_ok(&w->file))
-        out = vv_wstore_publish(w->store, VV_PLANE_DATA, w->file.buf, w->file.len, false);
-    if (out.outcome == VV_INDETERMINATE || out.outcome == VV_BLOCKED)
+    if (!put_segment(w))
         return false;
-    settle(w, out.outcome == VV_COMMITTED, out.sequence, out.reason);
     begin_segment(w);
     return true;
 }
@@ -378,11 +388,11 @@ static bool publish_data(vv_writer *w)
     return ok;
 }
 
-/* Publishes the engine's table if it has grown past what is published. */
-static void publish_table(vv_writer *w, varve_engine *e)
+/* Publishes the engine's table if it has grown past what is published. False: blocked. */
+static bool publish_table(vv_writer *w, varve_engine *e)
 {
     if (!engine_needs_table(e))
-        return;
+        return true;
     vv_wr body = vv_wr_growing(TABLE_MAX), object = vv_wr_growing(TABLE_MAX + VV_CAS_FIXED);
     uint32_t functions, files;
     vv_engine_encode_table(e, &body, &functions, &files);
@@ -405,6 +415,7 @@ static void publish_table(vv_writer *w, varve_engine *e)
         atomic_fetch_add_explicit(&w->tables_lost, 1, memory_order_relaxed);
     vv_wr_done(&body);
     vv_wr_done(&object);
+    return out.outcome != VV_BLOCKED && out.outcome != VV_INDETERMINATE;
 }
 
 static void add_stream_started(vv_writer *w, uint64_t *records)
@@ -508,9 +519,8 @@ static bool meta_pre_due(const vv_writer *w)
 static bool publish_starts(vv_writer *w)
 {
     for (varve_engine *e = first_engine(w); e; e = next_engine(e))
-        publish_table(w, e);
-    if (!vv_wstore_takes_roots(w->store) && vv_wstore_gate(w->store) == VV_GATE_OPEN)
-        return false; /* a table became indeterminate */
+        if (!publish_table(w, e))
+            return false;
     if (!meta_pre_due(w))
         return true;
     do {
@@ -713,6 +723,8 @@ bool vv_writer_cycle(vv_writer *w)
     if (settled)
         settle_resolved(w, plane, sequence);
     uint64_t lost = atomic_load_explicit(&w->batches_lost, memory_order_relaxed);
+    if (w->batch == VV_BATCH_SEALED && !put_segment(w))
+        return false;
     if (vv_wstore_gate(w->store) == VV_GATE_OPEN && !publish_starts(w))
         return false;
     if (!publish_data(w))

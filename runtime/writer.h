@@ -17,6 +17,13 @@ typedef struct {
     bool cct, evidence;
 } vv_flight;
 
+/*
+ * Where the data batch stands. Open: groups may join. Sealed: encoded, and publish.lock could not be had; it is tried
+ * again as it is. Renamed: its file is there, and the directory's sync is awaited (the store is indeterminate). It
+ * leaves as Committed or Lost, once, in settle.
+ */
+typedef enum { VV_BATCH_OPEN, VV_BATCH_SEALED, VV_BATCH_RENAMED } vv_batch;
+
 typedef struct {
     vv_wstore *store;
     vv_decoder *decoder;
@@ -30,9 +37,10 @@ typedef struct {
     bool urgent;                 /* a group could not be kept: publish at once */
     vv_wr file, cct, evidence;
     uint64_t file_groups;
+    vv_batch batch;
     vv_cct_ref *refs;
     uint32_t refs_used, refs_cap;
-    vv_flight *flight; /* groups of the segment being written, or of the indeterminate one */
+    vv_flight *flight; /* groups of the data batch */
     uint32_t flight_count, flight_cap;
     enum { VV_META_NONE, VV_META_STARTS, VV_META_ENDS } meta_in_flight; /* an indeterminate meta batch */
     uint64_t starts_in_flight, ends_in_flight;

@@ -1,0 +1,381 @@
+/*
+ * The store under other processes and bad disks: a lock that is held by a stopped process, several writers at the
+ * limit, objects that change while they are looked at, directory syncs that fail after the rename.
+ */
+#include "config.h"
+
+#include "runtime/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#include "tests/runtime/host.h"
+
+uint64_t size_of_files;
+
+static uint64_t now_ms(void)
+{
+    return vv_clock_monotonic_ns() / 1000000;
+}
+
+/* A process that holds publish.lock and is stopped. */
+static pid_t stopped_holder(const char *root)
+{
+    int ready[2];
+    ck_assert_int_eq(pipe(ready), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        char path[128];
+        snprintf(path, sizeof path, "%s/publish.lock", root);
+        int fd = open(path, O_RDWR);
+        if (fd < 0 || flock(fd, LOCK_EX) < 0 || write(ready[1], "x", 1) != 1)
+            _exit(1);
+        raise(SIGSTOP);
+        _exit(0);
+    }
+    char c;
+    ck_assert_int_eq(read(ready[0], &c, 1), 1);
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, WUNTRACED), pid);
+    ck_assert(WIFSTOPPED(status));
+    close(ready[0]);
+    close(ready[1]);
+    return pid;
+}
+
+static void go_on(pid_t pid)
+{
+    kill(pid, SIGCONT);
+    waitpid(pid, NULL, 0);
+}
+
+static void record(varve_engine *e, uint32_t f, unsigned calls)
+{
+    varve_thread *t;
+    varve_root *r = varve_root_begin(e, NULL, &t);
+    ck_assert_ptr_nonnull(r);
+    for (unsigned i = 0; i < calls; i++) {
+        varve_call_begin(t, f, 0);
+        varve_call_end(t, VARVE_CALL_OK);
+    }
+    varve_thread_end(t, VARVE_THREAD_COMPLETED);
+    varve_root_end(r, VARVE_SUCCEEDED);
+}
+
+/* Another process stops while it holds the lock. The host runs on, waits are bounded and counted, and once the process
+ * goes on everything is committed, once. */
+START_TEST(gate_stopped_lock_holder)
+{
+    test_store s = store_make_quick();
+    varve_session *v = session_at(&s, 20);
+    varve_engine *e = varve_engine_open(v, NULL);
+    uint32_t f = function(e, "f");
+    record(e, f, 3);
+    ck_assert(varve_flush(v, 5000));
+    pid_t pid = stopped_holder(s.root);
+    uint64_t from = now_ms();
+    for (unsigned i = 0; i < 50; i++)
+        record(e, f, 3);
+    ck_assert_uint_lt(now_ms() - from, 1000);
+    ck_assert(!varve_flush(v, 10000));
+    ck_assert_uint_lt(now_ms() - from, 8000);
+    record(e, f, 3);
+    varve_status st;
+    varve_session_status(v, &st);
+    ck_assert_uint_gt(st.lock_timeouts, 0);
+    ck_assert_uint_eq(st.batches_lost, 0);
+    go_on(pid);
+    ck_assert(varve_flush(v, 10000));
+    varve_session_status(v, &st);
+    ck_assert_uint_eq(st.batches_lost, 0);
+    ck_assert_uint_eq(st.roots_begun, 52);
+    varve_session_close(v);
+    look l = look_store(s.root);
+    ck_assert_uint_eq(l.store->streams[0].execution_count, 52);
+    for (size_t i = 0; i < 52; i++) {
+        look_fold(&l, 0, i);
+        assert_whole(&l);
+        ck_assert_uint_eq(started(&l, "f"), 3);
+    }
+    look_done(&l);
+    assert_ledger(s.root);
+    store_remove(&s);
+}
+END_TEST
+
+/* It never goes on: the host ends in bounded time all the same, and what was committed before is whole. */
+START_TEST(gate_stopped_for_good)
+{
+    test_store s = store_make_quick();
+    varve_session *v = session_at(&s, 20);
+    varve_engine *e = varve_engine_open(v, NULL);
+    uint32_t f = function(e, "f");
+    record(e, f, 3);
+    ck_assert(varve_flush(v, 5000));
+    pid_t pid = stopped_holder(s.root);
+    record(e, f, 3);
+    uint64_t from = now_ms();
+    varve_session_close(v);
+    ck_assert_uint_lt(now_ms() - from, 7000);
+    /* A new session can't be had, and says so, also within bounds. */
+    v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root});
+    varve_status st;
+    varve_session_status(v, &st);
+    ck_assert_int_eq(st.state, VARVE_OFF_STORE);
+    varve_session_close(v);
+    ck_assert_uint_lt(now_ms() - from, 12000);
+    go_on(pid);
+    look l = look_at(&s);
+    assert_whole(&l);
+    ck_assert_uint_eq(l.stream->execution_count, 1);
+    look_done(&l);
+    store_remove(&s);
+}
+END_TEST
+
+/* Writers in several processes up to the byte limit: together they never pass it, and the ledger is exact. */
+START_TEST(gate_processes_at_the_limit)
+{
+    enum { WRITERS = 4, LIMIT = 20000 };
+    test_store s = store_make_quick();
+    pid_t pids[WRITERS];
+    for (unsigned i = 0; i < WRITERS; i++) {
+        pids[i] = fork();
+        if (pids[i])
+            continue;
+        vv_wstore *w = NULL;
+        vv_wstore_options o = {.root = s.root, .max_project_bytes = LIMIT, .minimum_free_bytes = 1};
+        memset(o.euid.b, 1 + (int)i, sizeof o.euid.b);
+        if (vv_wstore_open(&w, &o, NULL) != VV_OK)
+            _exit(2);
+        unsigned committed = 0;
+        for (bool more = true; more && committed < 1000;) {
+            vv_wr b = vv_wr_growing(1000);
+            vv_data_begin(&b, &o.euid, vv_wstore_next(w, VV_PLANE_DATA));
+            vv_data_end(&b, 0);
+            vv_published p = vv_wstore_publish(w, VV_PLANE_DATA, b.buf, b.len, false);
+            more = p.outcome == VV_COMMITTED || p.outcome == VV_BLOCKED;
+            committed += p.outcome == VV_COMMITTED;
+            if (p.outcome == VV_LOST && p.reason != VV_GATE_DISK)
+                _exit(3);
+            vv_wr_done(&b);
+        }
+        bool ok = vv_wstore_gate(w) == VV_GATE_DISK && vv_wstore_high(w, VV_PLANE_DATA) == committed;
+        vv_wstore_close(w);
+        _exit(ok ? 0 : 4);
+    }
+    for (unsigned i = 0; i < WRITERS; i++) {
+        int status;
+        waitpid(pids[i], &status, 0);
+        ck_assert_int_eq(status, 0);
+    }
+    assert_ledger(s.root);
+    ck_assert_uint_le(size_of_files, LIMIT);
+    ck_assert_uint_gt(size_of_files, LIMIT - 500);
+    store_remove(&s);
+}
+END_TEST
+
+/* A file of the object's name is put in place of the verified one, n times, before the lock is taken. */
+typedef struct {
+    char path[256], other[280];
+    int swaps;
+    bool remove, bad;
+} swapper;
+
+static void write_file(const char *path, const uint8_t *p, size_t n)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ck_assert_int_eq(write(fd, p, n), (ssize_t)n);
+    close(fd);
+}
+
+static int swap_file(void *ctx, vv_step at)
+{
+    swapper *w = ctx;
+    if (at != VV_STEP_LOCK || w->swaps == 0)
+        return 0;
+    w->swaps--;
+    vv_blob b = {0};
+    if (vv_file_read(AT_FDCWD, w->path, 10000, &b, NULL) == VV_OK) {
+        if (w->bad)
+            b.p[60] ^= 1;
+        write_file(w->other, b.p, b.n);
+        if (w->remove)
+            unlink(w->path);
+        else if (rename(w->other, w->path) < 0)
+            return EIO;
+    } else {
+        /* Not there yet: another process is faster. */
+        if (rename(w->other, w->path) < 0)
+            return EIO;
+    }
+    vv_blob_done(&b);
+    return 0;
+}
+
+static const struct {
+    int swaps;
+    bool remove, bad, absent;
+    vv_outcome outcome;
+    vv_gate reason;
+} swaps[] = {
+    {0, false, false, false, VV_REUSED, VV_GATE_OPEN},
+    {1, false, false, false, VV_REUSED, VV_GATE_OPEN},          /* another good file: looked at again */
+    {3, false, false, false, VV_REUSED, VV_GATE_OPEN},
+    {1, true, false, false, VV_COMMITTED, VV_GATE_OPEN},        /* gone: published */
+    {1, false, true, false, VV_LOST, VV_GATE_CONFLICT},         /* a bad one: never accepted on the old look */
+    {100, false, false, false, VV_LOST, VV_GATE_UNAVAILABLE},   /* it never holds still */
+    {1, false, false, true, VV_REUSED, VV_GATE_OPEN},           /* absent, then another was faster */
+};
+
+START_TEST(gate_cas_hit_is_rehashed_and_rechecked)
+{
+    static const char body[] = "a body of some length, so that one bit of it can be wrong";
+    test_store s = store_make_quick();
+    vv_wr obj = vv_wr_growing(1000);
+    vv_cid cid;
+    vv_cas_encode(&obj, VV_CODEC_FUNCTION_TABLE, body, sizeof body);
+    vv_cid_of(&cid, VV_CODEC_FUNCTION_TABLE, body, sizeof body);
+    char name[VV_CAS_PATH];
+    vv_cas_path(name, &cid);
+    swapper w = {.swaps = 0, .remove = swaps[_i].remove, .bad = swaps[_i].bad};
+    snprintf(w.path, sizeof w.path, "%s/%s", s.root, name);
+    snprintf(w.other, sizeof w.other, "%s.other", w.path);
+    vv_wstore *store = NULL;
+    vv_wstore_options o = {.root = s.root, .max_project_bytes = 1 << 20, .minimum_free_bytes = 1,
+                           .hooks = {.step = swap_file, .ctx = &w}};
+    memset(o.euid.b, 7, sizeof o.euid.b);
+    ck_assert_int_eq(vv_wstore_open(&store, &o, NULL), VV_OK);
+    ck_assert_int_eq(vv_wstore_publish_object(store, &cid, obj.buf, obj.len).outcome, VV_COMMITTED);
+    if (swaps[_i].absent)
+        ck_assert_int_eq(rename(w.path, w.other), 0);
+    w.swaps = swaps[_i].swaps;
+    vv_published p = vv_wstore_publish_object(store, &cid, obj.buf, obj.len);
+    ck_assert_int_eq(p.outcome, swaps[_i].outcome);
+    if (p.outcome == VV_LOST)
+        ck_assert_int_eq(p.reason, swaps[_i].reason);
+    ck_assert_int_eq(vv_wstore_gate(store), VV_GATE_OPEN);
+    vv_wstore_close(store);
+    vv_wr_done(&obj);
+    store_remove(&s);
+}
+END_TEST
+
+/* A hit of 64 MiB is read without the lock: it is free meanwhile. */
+typedef struct {
+    char lock[128];
+    unsigned taken;
+} probe;
+
+static int probe_lock(void *ctx, vv_step at)
+{
+    probe *p = ctx;
+    if (at != VV_STEP_LOCK)
+        return 0;
+    int fd = open(p->lock, O_RDWR);
+    p->taken += flock(fd, LOCK_EX | LOCK_NB) == 0;
+    close(fd);
+    return 0;
+}
+
+START_TEST(gate_hit_is_hashed_outside_the_lock)
+{
+    test_store s = store_make_quick();
+    enum { N = 8 << 20 };
+    uint8_t *body = calloc(1, N);
+    vv_wr obj = vv_wr_growing(N + 1000);
+    vv_cid cid;
+    vv_cas_encode(&obj, VV_CODEC_FUNCTION_TABLE, body, N);
+    vv_cid_of(&cid, VV_CODEC_FUNCTION_TABLE, body, N);
+    probe pr = {.taken = 0};
+    snprintf(pr.lock, sizeof pr.lock, "%s/publish.lock", s.root);
+    vv_wstore *store = NULL;
+    vv_wstore_options o = {.root = s.root, .max_project_bytes = 1 << 30, .minimum_free_bytes = 1,
+                           .hooks = {.step = probe_lock, .ctx = &pr}};
+    memset(o.euid.b, 7, sizeof o.euid.b);
+    ck_assert_int_eq(vv_wstore_open(&store, &o, NULL), VV_OK);
+    ck_assert_int_eq(vv_wstore_publish_object(store, &cid, obj.buf, obj.len).outcome, VV_COMMITTED);
+    pr.taken = 0;
+    ck_assert_int_eq(vv_wstore_publish_object(store, &cid, obj.buf, obj.len).outcome, VV_REUSED);
+    ck_assert_uint_eq(pr.taken, 1); /* the read is over, and the lock was not held for it */
+    vv_wstore_close(store);
+    vv_wr_done(&obj);
+    free(body);
+    store_remove(&s);
+}
+END_TEST
+
+/* The directory's sync fails for a while after the rename: nothing passes it, and then it is committed once. */
+typedef struct {
+    int left;
+} sync_fault;
+
+static int fail_sync(void *ctx, vv_step at)
+{
+    sync_fault *f = ctx;
+    if (at != VV_STEP_FSYNC_DIRECTORY || f->left == 0)
+        return 0;
+    f->left--;
+    return EIO;
+}
+
+START_TEST(gate_failed_directory_sync)
+{
+    test_store s = store_make_quick();
+    sync_fault f = {0};
+    uint64_t interval = 3600000;
+    vv_session_test test = {.no_consumer = true, .hooks = {.step = fail_sync, .ctx = &f}};
+    varve_session *v = vv_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root,
+                                                        .minimum_free_bytes = 1, .publish_interval_ms = &interval},
+                                       &test);
+    varve_engine *e = varve_engine_open(v, NULL);
+    uint32_t fn = function(e, "f");
+    record(e, fn, 1);
+    f.left = 5;
+    for (unsigned i = 0; i < 5; i++) {
+        vv_consumer_pass(v);
+        ck_assert(!vv_writer_cycle(&v->writer));
+        ck_assert(!vv_wstore_takes_roots(v->store));
+        varve_thread *none;
+        ck_assert_ptr_null(varve_root_begin(e, NULL, &none));
+    }
+    for (unsigned i = 0; i < 3; i++)
+        vv_consumer_pass(v);
+    ck_assert(vv_writer_cycle(&v->writer));
+    record(e, fn, 1);
+    for (unsigned i = 0; i < 3; i++)
+        vv_consumer_pass(v);
+    ck_assert(vv_writer_cycle(&v->writer));
+    varve_session_close(v);
+    look l = look_store(s.root);
+    ck_assert_uint_eq(l.store->streams[0].execution_count, 2);
+    for (size_t i = 0; i < 2; i++) {
+        look_fold(&l, 0, i);
+        assert_whole(&l);
+        ck_assert_uint_eq(started(&l, "f"), 1);
+    }
+    look_done(&l);
+    assert_ledger(s.root);
+    store_remove(&s);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("fault");
+    TCase *c = tcase_create("fault");
+    tcase_set_timeout(c, 60);
+    tcase_add_test(c, gate_stopped_lock_holder);
+    tcase_add_test(c, gate_stopped_for_good);
+    tcase_add_test(c, gate_processes_at_the_limit);
+    tcase_add_loop_test(c, gate_cas_hit_is_rehashed_and_rechecked, 0, (int)VV_ARRAY_LEN(swaps));
+    tcase_add_test(c, gate_hit_is_hashed_outside_the_lock);
+    tcase_add_test(c, gate_failed_directory_sync);
+    suite_add_tcase(suite, c);
+    return test_main(suite);
+}
