@@ -2,6 +2,7 @@
 
 #include "views/library.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -162,7 +163,7 @@ static bool is_waiting(const char *path)
     if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode) || strcmp(name ? name + 1 : path, "profiles-v1") == 0)
         return false;
     int n = snprintf(streams, sizeof streams, "%s/streams", path);
-    return n > 0 && (size_t)n < sizeof streams && stat(streams, &st) != 0;
+    return n > 0 && (size_t)n < sizeof streams && stat(streams, &st) != 0 && errno == ENOENT;
 }
 
 static vv_code open_source(place *p, const char *arg, vv_error *err)

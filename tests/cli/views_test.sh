@@ -58,6 +58,10 @@ fails "too many arguments" 2 "unexpected" show latest latest
 fails "no terminal is driven by a name" 2 'xyz??31m' "$(printf 'xyz\302\23331m')"
 fails "no store" 5 "record a program first" ls "$dir/nowhere"
 fails "no store in a directory" 5 "record a program first" ls /
+if [ "$(id -u)" != 0 ]; then
+    mkdir -m 000 "$dir/closed"
+    fails "a directory that may not be entered" 5 "Permission denied" ls "$dir/closed"
+fi
 fails "a file" 5 "." ls "$dir/err"
 mkdir -p "$dir/empty/.baml/profiles-v1"
 is "an empty store" "no executions yet; record one with \`varve-lua SCRIPT\`, or any program that uses libvarve" "$("$varve" ls "$dir/empty")"
