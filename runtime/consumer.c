@@ -133,6 +133,7 @@ static void finish_closing(varve_session *s)
             vv_decoder_finish(&s->decoder, x);
             vv_writer_hand_off(&s->writer, x);
         }
+        vv_checkpoint_leave(s, slot);
         vv_slot_free(&s->registry, slot);
         slot = next;
     }
@@ -153,6 +154,7 @@ static bool publish(varve_session *s)
 {
     vv_clock_refine(&s->clock, vv_clock_read_pair(), vv_clock_lead(&s->clock));
     bool ok = vv_writer_cycle(&s->writer);
+    vv_checkpoint_take(s, true);
     s->consumer.next_publish_ns = vv_clock_monotonic_ns() + s->publish_interval_ns;
     return ok;
 }
@@ -188,6 +190,7 @@ bool vv_consumer_pass(varve_session *s)
         else
             c->next_publish_ns = vv_clock_monotonic_ns() + s->publish_interval_ns;
     }
+    vv_checkpoint_take(s, false);
     return backlog || c->barrier_open;
 }
 

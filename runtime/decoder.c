@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "runtime/process.h"
 #include "runtime/record.h"
 
 void vv_decoder_drop(vv_decoder *d, vv_exec *x)
@@ -122,6 +123,7 @@ static void admit(vv_decoder *d, vv_slot *slot)
     }
     if (!x) {
         d->admissions_lost++;
+        vv_count(VV_COUNT_EXECUTION_STATE_UNAVAILABLE, 1);
         return;
     }
     varve_engine *engine = atomic_load_explicit(&slot->engine, memory_order_relaxed);

@@ -60,6 +60,7 @@ struct vv_exec {
     bool start_lost; /* the batch with its RootStarted */
     uint64_t first, last, segments; /* data sequences that hold its groups */
     vv_health health;
+    varve_execution_state view; /* of checkpoints */
     vv_accounting account;
     uint64_t awaits_decoded; /* intervals that reached a context or bucket */
     vv_cct cct;

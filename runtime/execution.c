@@ -64,6 +64,7 @@ vv_slot *vv_slot_reserve(vv_registry *r)
     atomic_store_explicit(&s->closing_ticks, 0, memory_order_relaxed);
     atomic_store_explicit(&s->threads, 2, memory_order_relaxed);
     s->exec = NULL;
+    atomic_store_explicit(&s->view, NULL, memory_order_relaxed);
     return s;
 }
 

@@ -23,6 +23,7 @@
 #include "format/ids.h"
 #include "runtime/accounting.h"
 #include "runtime/governor.h"
+#include "runtime/varve.h"
 
 typedef enum { VV_PHASE_FREE, VV_PHASE_OPEN, VV_PHASE_RETURNED, VV_PHASE_CLOSING, VV_PHASE_RELEASED } vv_phase;
 enum { VV_STATUS_NONE = 255, VV_GENERATION_MAX = (1 << 24) - 1, VV_SLOT_ALIGN = 256 };
@@ -45,6 +46,7 @@ struct vv_slot {
     vv_slot *next_admitted, *next_ready;
     _Atomic uint32_t next_free; /* index + 1 */
     struct vv_exec *exec;       /* the consumer's */
+    _Atomic(const varve_execution_state *) view; /* of checkpoints, under their lock */
 };
 
 typedef struct {

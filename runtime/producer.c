@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "runtime/process.h"
 #include "runtime/record.h"
 #include "runtime/session.h"
 
@@ -385,11 +386,18 @@ static varve_root *root_handle(const vv_slot *slot)
                           (generation & (VV_SLOT_ALIGN - 1)));
 }
 
-static vv_slot *root_slot(varve_root *root, uint32_t *ret_generation)
+static vv_slot *root_slot(const varve_root *root, uint32_t *ret_generation)
 {
     uintptr_t low = (uintptr_t)root & (VV_SLOT_ALIGN - 1), high = (uintptr_t)root >> HANDLE_HIGH;
     *ret_generation = (uint32_t)(high << HANDLE_LOW_BITS | low);
     return (vv_slot *)((uintptr_t)root & (((uintptr_t)1 << HANDLE_HIGH) - VV_SLOT_ALIGN));
+}
+
+vv_slot *vv_root_current(const varve_root *root)
+{
+    uint32_t generation;
+    vv_slot *slot = root ? root_slot(root, &generation) : NULL;
+    return slot && vv_slot_generation(slot) == generation ? slot : NULL;
 }
 
 /* 16 bytes nobody else has, without a system call: a counter under the session's random seed. */
@@ -416,6 +424,8 @@ varve_root *varve_root_begin(varve_engine *engine, const uint8_t *runtime_id, va
     vv_slot *slot = vv_wstore_takes_roots(s->store) ? vv_slot_reserve(&s->registry) : NULL;
     if (!slot) {
         atomic_fetch_add_explicit(&s->roots_refused, 1, memory_order_relaxed);
+        if (vv_wstore_takes_roots(s->store))
+            vv_count(VV_COUNT_EXECUTION_STATE_UNAVAILABLE, 1);
         return NULL;
     }
     atomic_store_explicit(&slot->engine, engine, memory_order_relaxed);
@@ -445,7 +455,7 @@ void varve_root_end(varve_root *root, varve_root_status status)
     if (vv_session_active(s) &&
         vv_slot_return(&s->registry, slot, generation, (uint8_t)status, vv_ticks(), &last)) {
         if (status == VARVE_ABANDONED)
-            atomic_fetch_add_explicit(&s->roots_abandoned, 1, memory_order_relaxed);
+            vv_root_abandoned(s);
         if (last)
             vv_wake_up(&s->wake);
     }
@@ -467,6 +477,7 @@ varve_thread *varve_thread_spawn(varve_thread *parent, unsigned up, uint32_t sit
     varve_session *s = session_of(p);
     if (!vv_slot_acquire(&s->registry, p->slot, p->generation, vv_ticks())) {
         atomic_fetch_add_explicit(&s->leases_refused, 1, memory_order_relaxed);
+        vv_count(VV_COUNT_THREAD_LEASE_UNAVAILABLE, 1);
         return NULL;
     }
     varve_thread *t = thread_new(p->engine, p->slot, p->generation);

@@ -241,6 +241,7 @@ varve_session *vv_session_open(const varve_options *options, const vv_session_te
     decoder_init(s);
     bool ok = vv_writer_init(&s->writer, s->store, &s->decoder, &s->engines, s->version, (size_t)sizing.segment_target);
     vv_consumer_init(s);
+    vv_checkpoint_init(s);
     if (!ok || (!(test && test->no_consumer) && !vv_consumer_start(s))) {
         vv_fail(&err, VV_ERR_NOMEM, ok ? "no thread for the consumer" : "no memory for the writer");
         if (ok)
@@ -263,6 +264,7 @@ static void relieve(void *ctx, vv_exec *x)
 {
     varve_session *s = ctx;
     vv_writer_cycle(&s->writer);
+    vv_checkpoint_take(s, true);
     s->consumer.next_publish_ns = vv_clock_monotonic_ns() + s->publish_interval_ns;
     if (x && !x->in_flight && x->cct.count)
         vv_decoder_rollover(&s->decoder, x);
@@ -360,6 +362,7 @@ static void free_active(varve_session *s)
     }
     vv_writer_done(&s->writer);
     vv_consumer_done(s);
+    vv_checkpoint_done(s);
     vv_wake_done(&s->wake);
     pthread_mutex_destroy(&s->lock);
     free_session(s);
@@ -379,7 +382,7 @@ void varve_session_close(varve_session *session)
     vv_handles_settle(s);
     for (uint32_t i = 0; i < s->registry.count; i++)
         if (vv_slot_drop(&s->registry, &s->registry.slots[i], VARVE_ABANDONED, vv_ticks()))
-            atomic_fetch_add_explicit(&s->roots_abandoned, 1, memory_order_relaxed);
+            vv_root_abandoned(s);
     uint64_t deadline = vv_clock_monotonic_ns() + (flush_limit_ms + stop_limit_ms) * 1000000;
     vv_consumer_flush(s, flush_limit_ms);
     bool stopped = vv_consumer_stop(s, deadline);
@@ -416,7 +419,7 @@ static void abandon(varve_session *s, vv_slot *slot, const varve_engine *e)
     bool last;
     if (vv_slot_phase(slot) == VV_PHASE_OPEN && atomic_load_explicit(&slot->engine, memory_order_relaxed) == e &&
         vv_slot_return(&s->registry, slot, generation, VARVE_ABANDONED, vv_ticks(), &last))
-        atomic_fetch_add_explicit(&s->roots_abandoned, 1, memory_order_relaxed);
+        vv_root_abandoned(s);
 }
 
 void varve_engine_close(varve_engine *engine)

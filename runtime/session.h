@@ -7,12 +7,14 @@
 
 #include <pthread.h>
 
+#include "runtime/checkpoint.h"
 #include "runtime/clock.h"
 #include "runtime/consumer.h"
 #include "runtime/decoder.h"
 #include "runtime/engine.h"
 #include "runtime/execution.h"
 #include "runtime/governor.h"
+#include "runtime/process.h"
 #include "runtime/ring.h"
 #include "runtime/sizing.h"
 #include "runtime/store.h"
@@ -51,6 +53,7 @@ struct varve_session {
     vv_decoder decoder;
     vv_writer writer;
     vv_consumer consumer;
+    vv_checkpoint checkpoint;
     uint64_t publish_interval_ns;
     varve_session *next_session;
 };
@@ -73,6 +76,12 @@ void vv_handles_done(varve_session *s);
 
 /* The calling OS thread's ring for an engine, made where there is none; NULL: no memory. */
 vv_ring *vv_session_ring(varve_session *s, varve_engine *e);
+
+static inline void vv_root_abandoned(varve_session *s)
+{
+    atomic_fetch_add_explicit(&s->roots_abandoned, 1, memory_order_relaxed);
+    vv_count(VV_COUNT_ROOT_ABANDONED, 1);
+}
 
 static inline bool vv_session_active(const varve_session *s)
 {

@@ -92,6 +92,44 @@ typedef struct {
 /* Never NULL. Failure gives the off session with its reason in varve_session_status. */
 VARVE_API varve_session *varve_session_open(const varve_options *options);
 VARVE_API void varve_session_status(const varve_session *session, varve_status *ret_status);
+
+/* Counts of this process over all its sessions; they only grow. Any thread. */
+typedef struct {
+    uint64_t meta_batch_lost;   /* meta segments that could not be published */
+    uint64_t root_ended_lost;   /* ends of executions in such: they read as Abandoned */
+    uint64_t function_table_publish_failed;
+    uint64_t profiler_execution_state_unavailable; /* roots that found no slot or no memory */
+    uint64_t profiler_thread_lease_unavailable;    /* threads that could not join their execution */
+    uint64_t root_abandoned;    /* roots that ended without a result */
+    uint64_t health_record_lost; /* records of the health plane that could not be published */
+} varve_process_counts;
+VARVE_API void varve_process_counters(varve_process_counts *ret);
+
+/*
+ * Checkpoints: copies of the consumer's last look, which it takes after each publication (before a varve_flush returns)
+ * and, while it has work, every 10 ms. Any thread, in constant time, without waiting for the consumer's work.
+ */
+typedef struct {
+    /* Sequences committed in each plane. They move only once a file and the directory it is in are on the disk. */
+    uint64_t meta_high_water, data_high_water, health_high_water;
+    uint64_t pending_groups;    /* executions with counts or facts that are not committed */
+    uint64_t pending_meta;      /* records of engines and of starts and ends of executions that are not committed */
+    uint64_t oldest_pending_ns; /* how long something has been pending; counted anew after each publication */
+    bool publication_in_flight; /* one was renamed, but is not known to be on the disk: it blocks the others */
+} varve_stream_state;
+/* False where the session is off. */
+VARVE_API bool varve_stream_checkpoint(varve_session *session, varve_stream_state *ret);
+
+typedef struct {
+    uint64_t engine, thread;    /* with the stream's id the name of the execution */
+    uint64_t health[26];        /* the format's counters so far; what producers count comes at the end */
+    uint64_t queued_facts, queued_bytes; /* starts and ends of threads that are not committed */
+    uint64_t first_data, last_data; /* data sequences with groups of it; 0: none yet */
+    bool publication_in_flight; /* a group of it is in the one that the stream waits for */
+} varve_execution_state;
+/* False from the moment the execution is over for the library (before its end is committed), and for NULL. */
+VARVE_API bool varve_execution_checkpoint(const varve_root *root, varve_execution_state *ret);
+
 /* Commits all that was recorded before the call, open calls included. False where timeout_ms ran out first or the
  * store failed. */
 VARVE_API bool varve_flush(varve_session *session, uint64_t timeout_ms);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "format/health_plane.h"
+#include "runtime/process.h"
 
 enum {
     ROW_MAX = VV_CCT_ROW_MIN + VV_TUPLE_MAX,
@@ -164,6 +165,19 @@ bool vv_writer_has_work(const vv_writer *w)
         if (has_group(x))
             return true;
     return false;
+}
+
+void vv_writer_pending(const vv_writer *w, uint64_t *ret_groups, uint64_t *ret_meta)
+{
+    *ret_groups = *ret_meta = 0;
+    for (const vv_exec *x = w->decoder->execs; x; x = x->next)
+        *ret_groups += has_group(x) || x->in_flight;
+    for (const vv_exec *x = w->decoder->admitted; x; x = x->next_admitted)
+        ++*ret_meta;
+    for (const vv_exec *x = w->ended; x; x = x->next_ended)
+        ++*ret_meta;
+    for (const varve_engine *e = first_engine(w); e; e = next_engine(e))
+        *ret_meta += engine_is_due(e);
 }
 
 bool vv_writer_is_full(const vv_writer *w)
@@ -411,8 +425,10 @@ static bool publish_table(vv_writer *w, varve_engine *e)
             e->announced = false;
         }
     }
-    if (out.outcome == VV_LOST)
+    if (out.outcome == VV_LOST) {
         atomic_fetch_add_explicit(&w->tables_lost, 1, memory_order_relaxed);
+        vv_count(VV_COUNT_FUNCTION_TABLE_PUBLISH_FAILED, 1);
+    }
     vv_wr_done(&body);
     vv_wr_done(&object);
     return out.outcome != VV_BLOCKED && out.outcome != VV_INDETERMINATE;
@@ -501,8 +517,10 @@ static void meta_outcome(vv_writer *w, const vv_published *out)
 {
     if (out->outcome == VV_COMMITTED)
         engines_announced(w);
-    else if (out->outcome == VV_LOST)
-        atomic_fetch_add_explicit(&w->batches_lost, 1, memory_order_relaxed);
+    if (out->outcome != VV_LOST)
+        return;
+    atomic_fetch_add_explicit(&w->batches_lost, 1, memory_order_relaxed);
+    vv_count(VV_COUNT_META_BATCH_LOST, 1);
 }
 
 static bool meta_pre_due(const vv_writer *w)
@@ -602,7 +620,7 @@ static bool publish_some_terms(vv_writer *w, vv_exec *x, vv_exec **ret_rest)
         return false;
     terms_settled(w, out.outcome == VV_BLOCKED ? VV_TERMS_OPEN : VV_TERMS_DONE);
     if (out.outcome == VV_LOST)
-        atomic_fetch_add_explicit(&w->terms_lost, n, memory_order_relaxed);
+        vv_count(VV_COUNT_HEALTH_RECORD_LOST, n);
     return out.outcome != VV_BLOCKED;
 }
 
@@ -631,8 +649,10 @@ static void add_end(vv_writer *w, const vv_exec *x, uint64_t *records)
 /* Drops the executions whose ends were in the batch. */
 static void ends_done(vv_writer *w, uint64_t n, bool committed)
 {
-    if (!committed)
+    if (!committed) {
         atomic_fetch_add_explicit(&w->root_ends_lost, n, memory_order_relaxed);
+        vv_count(VV_COUNT_ROOT_ENDED_LOST, n);
+    }
     for (; n && w->ended; n--) {
         vv_exec *x = w->ended;
         w->ended = x->next_ended;

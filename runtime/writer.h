@@ -45,7 +45,7 @@ typedef struct {
     enum { VV_META_NONE, VV_META_STARTS, VV_META_ENDS } meta_in_flight; /* an indeterminate meta batch */
     uint64_t starts_in_flight, ends_in_flight;
     uint64_t charged;
-    _Atomic uint64_t batches_lost, root_ends_lost, tables_lost, terms_lost;
+    _Atomic uint64_t batches_lost, root_ends_lost, tables_lost;
 } vv_writer;
 
 /* False: no memory. */
@@ -57,6 +57,8 @@ void vv_writer_done(vv_writer *w);
 void vv_writer_hand_off(vv_writer *w, vv_exec *x);
 /* Whether a cycle would write anything. */
 bool vv_writer_has_work(const vv_writer *w);
+/* How much it would write: groups, and meta records. */
+void vv_writer_pending(const vv_writer *w, uint64_t *ret_groups, uint64_t *ret_meta);
 /* Whether so much is pending that a cycle should not wait for its time. */
 bool vv_writer_is_full(const vv_writer *w);
 /* One cycle. True where all that was pending is committed. */
