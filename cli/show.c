@@ -125,11 +125,15 @@ static void print_equations(const vv_evidence *e)
     static const vv_paint paints[] = {VV_PAINT_DIM, VV_PAINT_GOOD, VV_PAINT_BAD};
     printf("\nequations\n");
     for (unsigned i = 0; i < VV_EQUATIONS; i++) {
-        char left[40], right[40];
-        vv_u128_text(left, e->equations[i].left);
-        vv_u128_text(right, e->equations[i].right);
-        printf("  %-22s %s %s %s  ", vv_equation_name(i), left, strcmp(left, right) == 0 ? "=" : "!=", right);
-        vv_cli_print_painted(paints[e->equations[i].holds], words[e->equations[i].holds]);
+        const vv_equation *q = &e->equations[i];
+        char left[40] = "?", right[40] = "?";
+        if (!q->no_left)
+            vv_u128_text(left, q->left);
+        if (!q->no_right)
+            vv_u128_text(right, q->right);
+        const char *sign = q->no_left || q->no_right ? "," : q->left == q->right ? "=" : "!=";
+        printf("  %-22s %s %s %s  ", vv_equation_name(i), left, sign, right);
+        vv_cli_print_painted(paints[q->holds], words[q->holds]);
         printf("\n");
     }
 }

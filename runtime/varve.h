@@ -86,7 +86,7 @@ typedef struct {
     uint64_t roots_abandoned; /* ended as VARVE_ABANDONED, by the host or by a close that found them open */
     uint64_t threads_refused; /* spawns that could not join their execution: nothing below them is recorded */
     uint64_t tables_lost;  /* function tables that could not be published (tried again with the next cycle) */
-    uint64_t lock_timeouts; /* waits for another process at the store's lock that were given up (nothing is lost by it) */
+    uint64_t lock_timeouts; /* waits for another process's lock that were given up (nothing is lost by it) */
 } varve_status;
 
 /* Never NULL. Failure gives the off session with its reason in varve_session_status. */

@@ -110,17 +110,19 @@ static const struct {
     {EQ_VALUES, "value_attempts", "values_available", "value_lost."},
 };
 
-/* Fills the right side from its terms. known = false leaves `holds` null. */
-static void equate(vv_evidence *e, unsigned which, bool known, vv_u128 left, const vv_u128 *terms)
+#define SIDE(known, ...) ((known) ? (const vv_u128[]){__VA_ARGS__} : NULL)
+
+/* Fills both sides, the right one from its terms; NULL is an unknown side. decide = false leaves `holds` null. */
+static void equate(vv_evidence *e, unsigned which, bool decide, const vv_u128 *left, const vv_u128 *terms)
 {
     vv_equation *q = &e->equations[which];
-    q->left = left;
-    q->right = 0;
-    for (size_t i = 0; i < VV_EQUATION_TERMS && equations[which].terms[i]; i++) {
+    *q = (vv_equation){.no_left = !left, .no_right = !terms, .left = left ? *left : 0};
+    for (size_t i = 0; terms && i < VV_EQUATION_TERMS && equations[which].terms[i]; i++) {
         q->terms[i] = terms[i];
         q->right = vv_sat128(q->right, terms[i]);
     }
-    q->holds = !known ? VV_HOLDS_UNKNOWN : q->left == q->right ? VV_HOLDS_YES : VV_HOLDS_NO;
+    if (decide && left && terms)
+        q->holds = q->left == q->right ? VV_HOLDS_YES : VV_HOLDS_NO;
     if (q->holds == VV_HOLDS_NO)
         worsen(e, VV_VERDICT_DAMAGED);
 }
@@ -129,16 +131,16 @@ static void health_equations(vv_evidence *e, const vv_execution *x, const vv_fol
 {
     const uint64_t *h = x->health.v;
     bool ended = x->has_end;
-    equate(e, EQ_UNWINDS, ended && h[0] == 0, h[12], (vv_u128[]){h[13], h[15], h[16], h[17], h[18]});
-    equate(e, EQ_CAPTURES, ended, h[13], (vv_u128[]){h[14], h[19]});
-    equate(e, EQ_LINKS_OBSERVED, ended, h[20], (vv_u128[]){h[21], h[23], h[24]});
-    equate(e, EQ_LINKS, ended, h[21], (vv_u128[]){h[22], h[25]});
+    equate(e, EQ_UNWINDS, h[0] == 0, SIDE(ended, h[12]), SIDE(ended, h[13], h[15], h[16], h[17], h[18]));
+    equate(e, EQ_CAPTURES, true, SIDE(ended, h[13]), SIDE(ended, h[14], h[19]));
+    equate(e, EQ_LINKS_OBSERVED, true, SIDE(ended, h[20]), SIDE(ended, h[21], h[23], h[24]));
+    equate(e, EQ_LINKS, true, SIDE(ended, h[21]), SIDE(ended, h[22], h[25]));
     uint64_t links = 0;
     for (size_t i = 0; i < f->span_count; i++)
         links += f->spans[i].has_terminal && !f->spans[i].terminal.lost;
-    equate(e, EQ_CAPTURES_FOLDED, ended && !f->failed, f->error_count, (vv_u128[]){h[14]});
-    equate(e, EQ_LINKS_FOLDED, ended && !f->failed, links, (vv_u128[]){h[22]});
-    equate(e, EQ_GROUPS, ended && !f->failed, f->groups, (vv_u128[]){x->count});
+    equate(e, EQ_CAPTURES_FOLDED, true, SIDE(!f->failed, f->error_count), SIDE(ended, h[14]));
+    equate(e, EQ_LINKS_FOLDED, true, SIDE(!f->failed, links), SIDE(ended, h[22]));
+    equate(e, EQ_GROUPS, true, SIDE(!f->failed, f->groups), SIDE(ended, x->count));
 }
 
 /* A term that is not stored leaves `holds` null: another writer's store, or a count that its writer did not keep. */
@@ -146,10 +148,10 @@ static void plane_equations(vv_evidence *e, const vv_execution *x)
 {
     const vv_health_record none = {.count = 0}, *r = x->has_terms ? &x->terms : &none;
     for (size_t i = 0; i < VV_ARRAY_LEN(kept); i++) {
-        uint64_t all, committed, lost = vv_health_sum(r, kept[i].lost);
-        bool known = vv_health_find(r, kept[i].all, &all);
-        known = vv_health_find(r, kept[i].committed, &committed) && known;
-        equate(e, kept[i].which, known, all, (vv_u128[]){committed, lost});
+        uint64_t all = 0, committed = 0, lost = vv_health_sum(r, kept[i].lost);
+        bool has_all = vv_health_find(r, kept[i].all, &all);
+        bool has_committed = vv_health_find(r, kept[i].committed, &committed);
+        equate(e, kept[i].which, true, SIDE(has_all, all), SIDE(has_committed, committed, lost));
         if (lost)
             worsen(e, VV_VERDICT_PARTIAL);
     }
@@ -160,11 +162,11 @@ static void folded_equations(vv_evidence *e, const vv_execution *x, const vv_fol
 {
     const vv_health_record none = {.count = 0}, *r = x->has_terms ? &x->terms : &none;
     bool whole = !f->failed && f->complete && !(f->health & ~VV_HEALTH_SELF_UNDERFLOW);
-    uint64_t calls, intervals;
+    uint64_t calls = 0, intervals = 0;
     bool has_calls = vv_health_find(r, "invocations_folded", &calls);
     bool has_awaits = vv_health_find(r, "await_intervals_folded", &intervals);
-    equate(e, EQ_INVOCATIONS_FOLDED, whole && has_calls, started, (vv_u128[]){calls});
-    equate(e, EQ_AWAITS_FOLDED, whole && has_awaits, awaits, (vv_u128[]){intervals});
+    equate(e, EQ_INVOCATIONS_FOLDED, whole, SIDE(!f->failed, started), SIDE(has_calls, calls));
+    equate(e, EQ_AWAITS_FOLDED, whole, SIDE(!f->failed, awaits), SIDE(has_awaits, intervals));
 }
 
 /* Equations over the population: exact only where everything arrived. */
@@ -189,9 +191,9 @@ static void population_equations(vv_evidence *e, const vv_execution *x, const vv
     }
     for (size_t i = 0; i < f->span_count && !f->failed; i++)
         span_starts += f->spans[i].has_start;
-    equate(e, EQ_CALLS, exact, started, ends);
-    equate(e, EQ_SPANS, exact, selected, &span_starts);
-    equate(e, EQ_CHILD_TIME, exact, child_time, &call_time);
+    equate(e, EQ_CALLS, exact, SIDE(!f->failed, started), f->failed ? NULL : ends);
+    equate(e, EQ_SPANS, exact, SIDE(!f->failed, selected), SIDE(!f->failed, span_starts));
+    equate(e, EQ_CHILD_TIME, exact, SIDE(!f->failed, child_time), SIDE(!f->failed, call_time));
     folded_equations(e, x, f, started, awaits);
 }
 
@@ -275,6 +277,8 @@ vv_code vv_evidence_of(vv_evidence *ret, const vv_execution *x, const vv_profile
 
 static void merge_equation(vv_equation *q, const vv_equation *o, bool first)
 {
+    q->no_left |= o->no_left;
+    q->no_right |= o->no_right;
     q->left = vv_sat128(q->left, o->left);
     q->right = vv_sat128(q->right, o->right);
     for (size_t t = 0; t < VV_EQUATION_TERMS; t++)
@@ -419,6 +423,15 @@ static void issues_json(vv_json *j, const vv_evidence *e)
     vv_json_end_arr(j);
 }
 
+static void side_json(vv_json *j, const char *key, bool unknown, vv_u128 v)
+{
+    vv_json_key(j, key);
+    if (unknown)
+        vv_json_null(j);
+    else
+        vv_json_u128(j, v);
+}
+
 static void equations_json(vv_json *j, const vv_evidence *e)
 {
     vv_json_arr(j);
@@ -426,8 +439,8 @@ static void equations_json(vv_json *j, const vv_evidence *e)
         const vv_equation *q = &e->equations[i];
         vv_json_obj(j);
         vv_json_kv_cstr(j, "name", equations[i].name);
-        vv_json_kv_u128(j, "left", q->left);
-        vv_json_kv_u128(j, "right", q->right);
+        side_json(j, "left", q->no_left, q->left);
+        side_json(j, "right", q->no_right, q->right);
         vv_json_key(j, "holds");
         if (q->holds == VV_HOLDS_UNKNOWN)
             vv_json_null(j);
@@ -436,7 +449,7 @@ static void equations_json(vv_json *j, const vv_evidence *e)
         vv_json_key(j, "terms");
         vv_json_obj(j);
         for (size_t t = 0; t < VV_EQUATION_TERMS && equations[i].terms[t]; t++)
-            vv_json_kv_u128(j, equations[i].terms[t], q->terms[t]);
+            side_json(j, equations[i].terms[t], q->no_right, q->terms[t]);
         vv_json_end_obj(j);
         vv_json_end_obj(j);
     }

@@ -170,22 +170,27 @@ def equations(execution, nodes, lost):
     child = min(sum(n.child for n in every), U128_MAX)
     call = min(sum(n.inclusive for n in every if n.edge == "call"), U128_MAX)
     starts = sum(1 for span in execution.spans.values() if span.start) if folds else 0
+
+    def once(count):
+        """A count of the record that ends an execution: unknown before."""
+        return count if ended else None
+
     sides = {
-        "error_unwinds": (h[12], h[13] + h[15] + h[16] + h[17] + h[18], bool(ended) and h[0] == 0),
-        "error_captures": (h[13], h[14] + h[19], bool(ended)),
-        "error_links_observed": (h[20], h[21] + h[23] + h[24], bool(ended)),
-        "error_links": (h[21], h[22] + h[25], bool(ended)),
-        "error_captures_folded": (captures, h[14], bool(ended) and folds),
-        "error_links_folded": (links, h[22], bool(ended) and folds),
-        "groups": (None, ended["count"] if ended else 0, bool(ended) and folds),
+        "error_unwinds": (once(h[12]), once(h[13] + h[15] + h[16] + h[17] + h[18]), bool(ended) and h[0] == 0),
+        "error_captures": (once(h[13]), once(h[14] + h[19]), bool(ended)),
+        "error_links_observed": (once(h[20]), once(h[21] + h[23] + h[24]), bool(ended)),
+        "error_links": (once(h[21]), once(h[22] + h[25]), bool(ended)),
+        "error_captures_folded": (captures, once(h[14]), bool(ended) and folds),
+        "error_links_folded": (links, once(h[22]), bool(ended) and folds),
+        "groups": (None, ended["count"] if ended else None, bool(ended) and folds),
         "calls": (sum(n.calls for n in every), sum(sum(n.ends) for n in every), exact),
         "span_starts": (sum(n.selected for n in every), starts, exact),
         "direct_child_time": (child, call, exact),
         # None of these stores has a health plane: no term, and no claim.
-        "invocations_folded": (sum(n.calls for n in every), 0, False),
-        "awaits_folded": (sum(n.awaits for n in every), 0, False),
+        "invocations_folded": (sum(n.calls for n in every), None, False),
+        "awaits_folded": (sum(n.awaits for n in every), None, False),
     }
-    sides.update((name, (0, 0, False)) for name in
+    sides.update((name, (None, None, False)) for name in
                  ("invocations", "awaits", "spans_selected", "span_ends", "runtime_ids", "values"))
     found = {}
     for name, (left, right, known) in sides.items():
@@ -224,13 +229,18 @@ class Check:
             self.equal("totals", None, answer["totals"])
             self.equal("calls", None, row["total_calls"])
             return
-        got = {q["name"]: (int(q["left"]), int(q["right"]), q["holds"]) for q in evidence["equations"]}
+        def side(value):
+            return None if value is None else int(value)
+
+        got = {q["name"]: (side(q["left"]), side(q["right"]), q["holds"]) for q in evidence["equations"]}
         wanted = equations(self.execution, self.nodes, lost)
         if self.execution.ended is None:
             wanted["groups"] = got["groups"]
         self.equal("equations", wanted, got)
         for q in evidence["equations"]:
-            self.equal("terms of " + q["name"], int(q["right"]), min(sum(map(int, q["terms"].values())), U128_MAX))
+            terms = list(q["terms"].values())
+            total = None if None in terms else min(sum(map(int, terms)), U128_MAX)
+            self.equal("terms of " + q["name"], side(q["right"]), total)
         self.totals(answer["totals"])
         issues = len(self.execution.issues) + (self.execution.index_state in ("IndexCorrupt", "RootStartedLost"))
         self.equal("issues", issues, evidence["issues_total"])
