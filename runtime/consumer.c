@@ -8,7 +8,8 @@
 
 #include "runtime/session.h"
 
-enum { SEGMENTS_AT_ONCE = 16, SWEEPS_MAX = 64 };
+/* Of one ring in a sweep, and sweeps before the ends, flushes and publications have their turn. */
+enum { SEGMENTS_AT_ONCE = 16, SWEEPS_MAX = 8 };
 
 static const uint64_t tick_ns = 50000000;
 
@@ -49,48 +50,34 @@ static void pool(vv_ring *r)
     atomic_compare_exchange_strong(&r->state, &orphaned, VV_RING_POOLED);
 }
 
-typedef struct {
-    bool moved, bounded;
-    vv_ring *blocked;
-} sweep_result;
-
-static sweep_result sweep(varve_session *s, vv_ring *force)
+/* One look at each ring; true: some hold more than it read. */
+static bool sweep(varve_session *s, vv_ring *forced, vv_force why)
 {
-    sweep_result out = {false, false, NULL};
+    bool bounded = false, moved = false;
     uint64_t barrier = s->consumer.barrier_open ? s->consumer.barrier : 0;
     for (vv_ring *r = first_ring(s); r; r = r->next) {
-        vv_decoded got = vv_decoder_drain(&s->decoder, r, SEGMENTS_AT_ONCE, r == force, &out.moved);
-        out.bounded = out.bounded || got == VV_DECODED_BOUND;
-        if (got == VV_DECODED_BLOCKED && !out.blocked)
-            out.blocked = r;
+        vv_decoded got =
+            vv_decoder_drain(&s->decoder, r, SEGMENTS_AT_ONCE, r == forced ? why : VV_FORCE_NONE, &moved);
+        bounded = bounded || got == VV_DECODED_BOUND;
+        vv_joins_note(&s->consumer.joins, r, got);
         if (barrier && r->barrier == barrier && (got == VV_DECODED_ALL || r->retired > r->snap))
             r->barrier = 0;
         if (got == VV_DECODED_ALL)
             pool(r);
     }
-    return out;
+    return bounded;
 }
 
 /* Sweeps until all rings are empty; true: there is more than it read. */
 static bool drain(varve_session *s)
 {
-    bool stuck = false;
-    vv_ring *force = NULL;
+    vv_ring *forced = NULL;
+    vv_force why = VV_FORCE_NONE;
     for (unsigned i = 0; i < SWEEPS_MAX; i++) {
-        sweep_result got = sweep(s, force);
-        force = NULL;
-        if (got.moved || got.bounded) {
-            stuck = false;
-            if (!got.blocked && !got.bounded)
-                return false;
-            continue;
-        }
-        if (!got.blocked)
+        bool bounded = sweep(s, forced, why);
+        forced = vv_joins_pick(s, &why);
+        if (!bounded && !forced && !s->consumer.joins.open)
             return false;
-        /* The second sweep in a row without progress: the cause of what blocks is not coming. */
-        if (stuck)
-            force = got.blocked;
-        stuck = !stuck;
     }
     return true;
 }
@@ -197,6 +184,9 @@ bool vv_consumer_pass(varve_session *s)
 /* Whether something came that a sleep must not miss. */
 static bool is_called(varve_session *s)
 {
+    for (vv_ring *r = first_ring(s); r; r = r->next)
+        if (atomic_load_explicit(&r->rolled, memory_order_relaxed) != r->retired)
+            return true;
     return atomic_load(&s->consumer.flush_pending) || atomic_load(&s->consumer.stop) || atomic_load(&s->registry.ready);
 }
 

@@ -12,6 +12,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "runtime/joins.h"
+
 struct varve_session;
 struct vv_slot;
 
@@ -31,6 +33,7 @@ typedef struct {
     struct vv_slot *closing;  /* executions that wait for it, by next_ready */
     uint64_t barrier_flush;   /* the flush ticket that waits for it */
     uint64_t next_publish_ns; /* monotonic */
+    vv_joins joins;
 } vv_consumer;
 
 /* False: no thread. */

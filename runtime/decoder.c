@@ -331,8 +331,14 @@ static void on_spawn(vv_decoder *d, vv_lthread *t, const uint64_t *w)
     }
 }
 
+/* A record of a thread went on without its cause. */
+static void count_forced(vv_exec *x, vv_force force)
+{
+    vv_health_bump(x, force == VV_FORCE_PRESSURE ? VV_H_join_capacity_exceeded : VV_H_unmatched_thread_facts, 1);
+}
+
 /* False: the spawn was not seen yet. */
-static bool on_thread_start(vv_decoder *d, vv_ring *r, const uint64_t *w, bool force)
+static bool on_thread_start(vv_decoder *d, vv_ring *r, const uint64_t *w, vv_force force)
 {
     vv_slot *slot = &d->registry->slots[(uint32_t)w[2]];
     vv_lthread *t = vv_lthread_find(r->engine, w[1]);
@@ -342,7 +348,7 @@ static bool on_thread_start(vv_decoder *d, vv_ring *r, const uint64_t *w, bool f
     r->ignored = slot->exec;
     if (!t) {
         if (slot->exec)
-            vv_health_bump(slot->exec, VV_H_unmatched_thread_facts, 1);
+            count_forced(slot->exec, force);
         return true;
     }
     t->started = true;
@@ -366,23 +372,27 @@ static void cut_to(vv_lthread *t, uint64_t depth)
 }
 
 /* False: the thread's earlier records were not all seen yet. */
-static bool on_bind(vv_decoder *d, vv_ring *r, const uint64_t *w, bool force)
+static bool on_bind(vv_decoder *d, vv_ring *r, const uint64_t *w, vv_force force)
 {
     vv_slot *slot = &d->registry->slots[w[3] >> 32];
     uint64_t number = vv_word_payload(w[0]);
     if (!slot->exec)
         vv_decoder_admit(d);
     vv_lthread *t = vv_lthread_find(r->engine, number);
-    bool there = t && t->begins == w[1] && t->depth + t->excess == w[2] && (uint32_t)t->spawns == (uint32_t)w[3];
+    uint64_t depth = w[2] & ~VV_REC_STARTED;
+    bool there = t && t->started == (w[2] >= VV_REC_STARTED) && t->begins == w[1] && t->depth + t->excess == depth &&
+                 (uint32_t)t->spawns == (uint32_t)w[3];
     /* Where a root has no state, memory has denied it: nothing to wait for. */
     bool awaited = !there && slot->exec && (t || number != slot->thread);
     if (awaited && !force)
         return false;
     r->decoding = t;
     r->ignored = slot->exec;
+    if (awaited)
+        count_forced(slot->exec, force);
     if (t && !there) {
-        cut_to(t, w[2]);
-        t->excess = w[2] - t->depth;
+        cut_to(t, depth);
+        t->excess = depth - t->depth;
         t->begins = w[1];
         t->spawns = (uint32_t)w[3];
     }
@@ -431,7 +441,7 @@ static uint64_t record_words(const uint64_t *w)
 }
 
 /* All but the two hot records. False: blocked. */
-static bool on_record(vv_decoder *d, vv_ring *r, const uint64_t *w, bool force)
+static bool on_record(vv_decoder *d, vv_ring *r, const uint64_t *w, vv_force force)
 {
     unsigned tag = vv_word_tag(w[0]);
     if (tag == VV_REC_THREAD_START)
@@ -459,7 +469,7 @@ static bool on_record(vv_decoder *d, vv_ring *r, const uint64_t *w, bool force)
     return true;
 }
 
-vv_decoded vv_decoder_drain(vv_decoder *d, vv_ring *r, unsigned max_segments, bool force, bool *ret_moved)
+vv_decoded vv_decoder_drain(vv_decoder *d, vv_ring *r, unsigned max_segments, vv_force force, bool *ret_moved)
 {
     unsigned left = 0;
     /* Ticks read from now on are less than 2^40 later: hours. */
@@ -486,10 +496,11 @@ vv_decoded vv_decoder_drain(vv_decoder *d, vv_ring *r, unsigned max_segments, bo
             } else {
                 if (!on_record(d, r, w, force)) {
                     r->from = (uint64_t *)(uintptr_t)w;
+                    r->blocked_ticks = tag == VV_REC_BIND ? w[4] : vv_unwrap(vv_word_payload(word), d->later);
                     return VV_DECODED_BLOCKED;
                 }
                 w += record_words(w);
-                force = false;
+                force = VV_FORCE_NONE;
             }
             *ret_moved = true;
         }

@@ -3,8 +3,7 @@
  *
  * Rings are read in any order. A record that rests on one of another ring (a thread's start on its spawn, a thread's
  * next leg on its earlier one) blocks its ring until the other was read; as the producer saw the cause first, so does a
- * reader that sees the effect. Two sweeps without any progress prove that the cause was lost, and the reader goes on
- * without it (force).
+ * reader that sees the effect. When to go on without it (force) is a matter of joins.h.
  *
  * Owned by the consumer thread. Nothing recurses.
  */
@@ -15,6 +14,8 @@
 #include "runtime/ring.h"
 
 typedef enum { VV_DECODED_ALL, VV_DECODED_BLOCKED, VV_DECODED_BOUND } vv_decoded;
+/* What to do with a record whose cause is not there: wait; or go on, as the cause is lost, or as waiting costs too much. */
+typedef enum { VV_FORCE_NONE, VV_FORCE_LOST, VV_FORCE_PRESSURE } vv_force;
 
 typedef struct {
     vv_governor *governor;
@@ -44,8 +45,9 @@ void vv_decoder_admit(vv_decoder *d);
 /* Forgets an execution for good. */
 void vv_decoder_drop(vv_decoder *d, vv_exec *x);
 
-/* Reads a ring until it is empty, blocked, or max_segments were left behind. *ret_moved: something was read. */
-vv_decoded vv_decoder_drain(vv_decoder *d, vv_ring *r, unsigned max_segments, bool force, bool *ret_moved);
+/* Reads a ring until it is empty, blocked, or max_segments were left behind; force is for its next record only.
+ * *ret_moved: something was read. */
+vv_decoded vv_decoder_drain(vv_decoder *d, vv_ring *r, unsigned max_segments, vv_force force, bool *ret_moved);
 
 /* What is left of the threads of an execution that has none: counted as unmatched. Producer counters are taken over. */
 void vv_decoder_finish(vv_decoder *d, vv_exec *x);

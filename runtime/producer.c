@@ -91,8 +91,9 @@ static void push_prefix(varve_thread *t, vv_ring *r)
 {
     if (t->moved) {
         r->at[1] = t->begins;
-        r->at[2] = t->depth + t->lost_ends;
+        r->at[2] = (t->depth + t->lost_ends) | (t->started ? VV_REC_STARTED : 0);
         r->at[3] = (uint64_t)t->slot->index << 32 | (uint32_t)t->spawns;
+        r->at[4] = vv_ticks();
         vv_ring_commit(r, vv_word0(VV_REC_BIND, t->number), VV_WORDS_BIND);
         t->moved = false;
         r->current = t->number;

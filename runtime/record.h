@@ -8,7 +8,8 @@
  *   end              1         ticks             (the status is in the tag)
  *   awaited end      3         ticks           | await ns | intervals
  *   switch           1         thread number     (the following records are that thread's)
- *   bind             4         thread number   | begins | depth | spawns u32, slot u32
+ *   bind             5         thread number   | begins | depth, 1 in bit 63 once it has started |
+ *                              spawns u32, slot u32 | ticks of now
  *                              (it comes from another ring: wait until it is there)
  *   resync           2         thread number   | depth   (ends were refused: deeper frames are gone)
  *   spawn            4 + n     child number    | site u32, up u32 | name bytes | 0 | name, padded
@@ -40,13 +41,15 @@ enum {
     VV_WORDS_END = 1,
     VV_WORDS_AWAITED_END = 3,
     VV_WORDS_SWITCH = 1,
-    VV_WORDS_BIND = 4,
+    VV_WORDS_BIND = 5,
     VV_WORDS_RESYNC = 2,
     VV_WORDS_SPAWN = 4,
     VV_WORDS_THREAD_START = 3,
     VV_WORDS_THREAD_END = 1,
     VV_NAME_MAX = 256,
 };
+
+#define VV_REC_STARTED (1ULL << 63)
 
 static inline uint64_t vv_word0(unsigned tag, uint64_t payload)
 {

@@ -55,6 +55,10 @@ struct vv_ring {
     struct vv_lthread *decoding;
     void *ignored;         /* the execution whose records are dropped while decoding is NULL */
     uint64_t barrier, snap; /* see consumer.h */
+    bool blocked;           /* at from, by a record of blocked_ticks */
+    uint64_t blocked_ticks;
+    uint64_t doubt, doubt_snap; /* see joins.h */
+    const uint64_t *doubt_from;
 };
 
 /* The ring that takes nothing: what a thread has before it is bound. */
