@@ -142,9 +142,9 @@ bool vv_slot_release(vv_registry *r, vv_slot *s, uint64_t ticks)
 static bool set_status(vv_slot *s, uint32_t generation, uint8_t status)
 {
     uint64_t open = control_of(generation, VV_STATUS_NONE, VV_PHASE_OPEN);
-    return atomic_compare_exchange_strong_explicit(
-        &s->control, &open, control_of(generation, status, VV_PHASE_RETURNED),
-                                                   memory_order_acq_rel, memory_order_relaxed);
+    uint64_t returned = control_of(generation, status, VV_PHASE_RETURNED);
+    return atomic_compare_exchange_strong_explicit(&s->control, &open, returned, memory_order_acq_rel,
+                                                   memory_order_relaxed);
 }
 
 bool vv_slot_return(vv_registry *r, vv_slot *s, uint32_t generation, uint8_t status, uint64_t ticks, bool *ret_last)
