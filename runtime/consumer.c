@@ -146,13 +146,17 @@ static bool publish(varve_session *s)
     return ok;
 }
 
-/* For somebody who waits: another process's hold on the lock is sat out. */
+/* For somebody who waits: another process's hold on the lock is sat out, and what is indeterminate gets another try. */
 static bool publish_patiently(varve_session *s)
 {
+    enum { TRIES = 3 };
+    uint64_t lost = atomic_load(&s->writer.batches_lost);
     vv_wstore_be_patient(s->store, true);
     bool ok = publish(s);
+    for (unsigned i = 1; !ok && i < TRIES && vv_wstore_is_indeterminate(s->store); i++)
+        ok = publish(s);
     vv_wstore_be_patient(s->store, false);
-    return ok;
+    return ok && lost == atomic_load(&s->writer.batches_lost);
 }
 
 bool vv_consumer_pass(varve_session *s)

@@ -3,6 +3,7 @@
  *
  *   FAULT_CALL    open, write, fsync or rename
  *   FAULT_ERRNO   the number it fails with
+ *   FAULT_MARK    a file that is made when it does
  *   FAULT_AT      the first call that fails, from 1; FAULT_COUNT (1): so many fail
  *
  * Only files below a directory "profiles-v1" count; reads pass.
@@ -21,6 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define SHIM __attribute__((visibility("default")))
+
 static atomic_ulong calls;
 
 static bool fails(const char *call)
@@ -32,6 +35,10 @@ static bool fails(const char *call)
     unsigned long n = atomic_fetch_add(&calls, 1) + 1, first = strtoul(at, NULL, 10);
     if (n < first || n - first >= (count ? strtoul(count, NULL, 10) : 1))
         return false;
+    const char *mark = getenv("FAULT_MARK");
+    int fd = mark ? open(mark, O_WRONLY | O_CREAT, 0600) : -1;
+    if (fd >= 0)
+        close(fd);
     errno = atoi(os);
     return true;
 }
@@ -58,7 +65,7 @@ static bool in_store(int fd)
         next = u.f; \
     }
 
-int openat(int dirfd, const char *path, int flags, ...)
+SHIM int openat(int dirfd, const char *path, int flags, ...)
 {
     typedef int (*open_fn)(int, const char *, int, ...);
     NEXT("openat", open_fn)
@@ -74,21 +81,21 @@ int openat(int dirfd, const char *path, int flags, ...)
     return next(dirfd, path, flags, mode);
 }
 
-ssize_t write(int fd, const void *p, size_t n)
+SHIM ssize_t write(int fd, const void *p, size_t n)
 {
     typedef ssize_t (*write_fn)(int, const void *, size_t);
     NEXT("write", write_fn)
     return in_store(fd) && fails("write") ? -1 : next(fd, p, n);
 }
 
-int fsync(int fd)
+SHIM int fsync(int fd)
 {
     typedef int (*fsync_fn)(int);
     NEXT("fsync", fsync_fn)
     return in_store(fd) && fails("fsync") ? -1 : next(fd);
 }
 
-int renameat(int fromdir, const char *from, int todir, const char *to)
+SHIM int renameat(int fromdir, const char *from, int todir, const char *to)
 {
     typedef int (*rename_fn)(int, const char *, int, const char *);
     NEXT("renameat", rename_fn)

@@ -16,7 +16,8 @@ unset BAML_PROFILE LUA_INIT LUA_INIT_5_4 VARVE_STATUS
 BAML_PROFILE_PUBLISH_INTERVAL_MS=2
 BAML_PROFILE_DIR=$dir/s/profiles-v1
 ASAN_OPTIONS=verify_asan_link_order=0:${ASAN_OPTIONS:-}
-export BAML_PROFILE_PUBLISH_INTERVAL_MS BAML_PROFILE_DIR ASAN_OPTIONS
+FAULT_MARK=$dir/mark
+export BAML_PROFILE_PUBLISH_INTERVAL_MS BAML_PROFILE_DIR ASAN_OPTIONS FAULT_MARK
 n=0
 failed=0
 result() { # status description
@@ -36,10 +37,11 @@ check_store() {
 }
 
 run() { # runs the program under the faults of the environment, and compares
-    rm -rf "$dir/s"
+    rm -rf "$dir/s" "$dir/mark"
     mkdir "$dir/s"
     LD_PRELOAD=$shim "$lua" "$program" >"$dir/got" 2>"$dir/got.err"
     echo $? >>"$dir/got"
+    [ "${FAULT_AT:-99}" -gt 8 ] || [ -e "$dir/mark" ] || { echo "# no fault came"; return 1; }
     cmp -s "$dir/want" "$dir/got" && cmp -s "$dir/want.err" "$dir/got.err" && check_store
 }
 
