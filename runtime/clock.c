@@ -14,7 +14,7 @@
 
 bool vv_clock_hardware;
 
-static const uint64_t second_ns = 1000000000;
+static const uint64_t second_ns = 1000000000, calibration_ns = 2000000;
 
 static uint64_t read_clock(clockid_t id)
 {
@@ -124,6 +124,31 @@ void vv_clock_init(vv_clock *c, vv_clock_pair first, vv_clock_pair second, uint6
     if (!vv_clock_hardware && first.ticks == first.raw_ns)
         c->lines[0].scale = 1ULL << VV_CLOCK_SHIFT;
     atomic_store_explicit(&c->count, 1, memory_order_release);
+}
+
+void vv_clock_start(vv_clock *c)
+{
+    memset(c, 0, sizeof *c);
+    c->zero_unix_ns = vv_clock_unix_ns();
+    vv_clock_pair zero = vv_clock_read_pair();
+    c->zero_ticks = zero.ticks;
+    c->zero_raw_ns = zero.raw_ns;
+}
+
+void vv_clock_calibrate(vv_clock *c)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    if (!vv_clock_is_ready(c)) {
+        vv_clock_pair zero = {c->zero_ticks, c->zero_raw_ns}, now = vv_clock_read_pair();
+        uint64_t spent = now.raw_ns - zero.raw_ns;
+        if (vv_clock_hardware && spent < calibration_ns) {
+            nanosleep(&(struct timespec){.tv_nsec = (long)(calibration_ns - spent)}, NULL);
+            now = vv_clock_read_pair();
+        }
+        vv_clock_init(c, zero, now, c->zero_unix_ns);
+    }
+    pthread_mutex_unlock(&lock);
 }
 
 uint64_t vv_clock_lead(const vv_clock *c)

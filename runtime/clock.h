@@ -66,6 +66,16 @@ vv_clock_pair vv_clock_read_pair(void);
 uint64_t vv_clock_unix_ns(void);
 uint64_t vv_clock_monotonic_ns(void);
 
+/* A clock that has its zero (now, for both clocks), and no line yet: nothing may be converted. */
+void vv_clock_start(vv_clock *c);
+/* Makes the first line where there is none, of two readings at least 2 ms apart: waits until it may. Any thread; the
+ * consumer does it first, so that a host waits only if it suspends a call within its first 2 ms. */
+void vv_clock_calibrate(vv_clock *c);
+static inline bool vv_clock_is_ready(const vv_clock *c)
+{
+    return atomic_load_explicit(&c->count, memory_order_acquire) != 0;
+}
+
 /* From two readings at least 2 ms apart (nearer ones are used as they are; equal ones give 1 ns a tick). ns 0 is the
  * first. */
 void vv_clock_init(vv_clock *c, vv_clock_pair first, vv_clock_pair second, uint64_t zero_unix_ns);

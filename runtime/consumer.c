@@ -202,6 +202,7 @@ static uint64_t sleep_ns(const varve_session *s)
 static void *run(void *arg)
 {
     varve_session *s = arg;
+    vv_clock_calibrate(&s->clock);
     while (!atomic_load(&s->consumer.stop)) {
         if (vv_consumer_pass(s))
             continue;

@@ -275,6 +275,8 @@ void varve_await_end(varve_thread *thread, uint64_t ticks)
         lose_awaits(t, VV_ACCOUNT_AWAIT_LOST_TRANSPORT, 1);
         return;
     }
+    if (VV_UNLIKELY(!vv_clock_is_ready(&s->clock)))
+        vv_clock_calibrate(&s->clock);
     uint64_t from = vv_clock_ns(&s->clock, t->await_from), to = vv_clock_ns(&s->clock, ticks);
     if (to < from) {
         lose_awaits(t, VV_ACCOUNT_AWAIT_LOST_CLOCK, 1);

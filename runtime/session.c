@@ -15,7 +15,7 @@
 #include "runtime/shield.h"
 
 static const uint64_t default_memory = 256ULL << 20, default_project = 10ULL << 30, default_free = 1ULL << 30;
-static const uint64_t flush_limit_ms = 5000, stop_limit_ms = 1000, calibration_ns = 2000000;
+static const uint64_t flush_limit_ms = 5000, stop_limit_ms = 1000;
 
 /* Sessions that own nothing: what a host gets where there is nothing to own. */
 static varve_session off_configured = {.state = VARVE_OFF_CONFIGURED, .reason = "off by configuration (BAML_PROFILE)"};
@@ -163,7 +163,7 @@ static void shed(void *ctx)
         vv_ring_shed(r, &s->governor);
 }
 
-/* The store, and around it the clock's first measurement. */
+/* The store, and the clock's zero. The consumer measures the clock. */
 static bool open_store(varve_session *s, const varve_options *o, const vv_session_test *test, vv_error *err)
 {
     vv_wstore_options so = {.root = s->root,
@@ -176,21 +176,15 @@ static bool open_store(varve_session *s, const varve_options *o, const vv_sessio
         vv_uuid7_new(so.euid.b);
     s->decoder.euid = so.euid;
     vv_clock_select();
-    uint64_t unix_ns = vv_clock_unix_ns();
-    vv_clock_pair first = vv_clock_read_pair();
+    vv_clock_start(&s->clock);
     vv_shield shield;
     vv_shield_raise(&shield);
     vv_code rc = vv_wstore_open(&s->store, &so, err);
     vv_shield_lower(&shield);
     if (rc != VV_OK)
         return false;
-    vv_clock_pair second = vv_clock_read_pair();
-    uint64_t spent = second.raw_ns - first.raw_ns;
-    if (vv_clock_hardware && spent < calibration_ns) {
-        nanosleep(&(struct timespec){.tv_nsec = (long)(calibration_ns - spent)}, NULL);
-        second = vv_clock_read_pair();
-    }
-    vv_clock_init(&s->clock, first, second, unix_ns);
+    if (test && test->no_consumer)
+        vv_clock_calibrate(&s->clock);
     return true;
 }
 

@@ -85,6 +85,25 @@ START_TEST(agrees_with_the_kernel)
 }
 END_TEST
 
+/* Measured on demand, once, by whoever comes first; ns 0 is the start, whenever that was. */
+START_TEST(gate_calibrated_on_demand)
+{
+    vv_clock_select();
+    vv_clock c;
+    vv_clock_start(&c);
+    ck_assert(!vv_clock_is_ready(&c));
+    vv_clock_calibrate(&c);
+    ck_assert(vv_clock_is_ready(&c));
+    vv_clock_line first = c.lines[0];
+    vv_clock_pair now = vv_clock_read_pair();
+    ck_assert_uint_ge(now.raw_ns - c.zero_raw_ns, vv_clock_hardware ? 2000000 : 0);
+    vv_clock_calibrate(&c);
+    ck_assert_int_eq(memcmp(&first, &c.lines[0], sizeof first), 0);
+    ck_assert_uint_eq(vv_clock_ns(&c, c.zero_ticks), 0);
+    ck_assert_double_eq_tol((double)vv_clock_ns(&c, now.ticks), (double)(now.raw_ns - c.zero_raw_ns), 100000);
+}
+END_TEST
+
 /* The frozen fixtures of the sizing policy, and rows computed from its formulas by hand. */
 static const struct {
     uint64_t total, control, general, slots, segment, epoch, queue, value;
@@ -119,6 +138,7 @@ int main(void)
     tcase_add_loop_test(c, refined, 0, (int)VV_ARRAY_LEN(clocks));
     tcase_add_test(c, table_is_bounded);
     tcase_add_test(c, agrees_with_the_kernel);
+    tcase_add_test(c, gate_calibrated_on_demand);
     tcase_add_loop_test(c, sizing, 0, (int)VV_ARRAY_LEN(sizes));
     suite_add_tcase(suite, c);
     return test_main(suite);
