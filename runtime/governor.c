@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 void vv_governor_init(vv_governor *g, const uint64_t limits[VV_POOLS])
 {
@@ -56,22 +57,35 @@ void vv_gov_free(vv_governor *g, vv_pool pool, void *p, size_t n)
 {
     if (!p)
         return;
-    free(p);
+    if (n >= VV_ALLOC_LARGE)
+        munmap(p, n);
+    else
+        free(p);
     vv_release(g, pool, vv_alloc_charge(n));
+}
+
+/* A mapping is zero; other memory is not. */
+static void *block_new(size_t n)
+{
+    if (n < VV_ALLOC_LARGE)
+        return aligned_alloc(VV_ALLOC_ALIGN, (n + VV_ALLOC_ALIGN - 1) / VV_ALLOC_ALIGN * VV_ALLOC_ALIGN);
+    void *p = mmap(NULL, n, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
 }
 
 void *vv_gov_grow(vv_governor *g, vv_pool pool, vv_owner owner, void *p, size_t old, size_t n)
 {
     if (n > SIZE_MAX / 2 || !vv_reserve(g, pool, owner, vv_alloc_charge(n)))
         return NULL;
-    uint8_t *q = aligned_alloc(VV_ALLOC_ALIGN, (n + VV_ALLOC_ALIGN - 1) / VV_ALLOC_ALIGN * VV_ALLOC_ALIGN);
+    uint8_t *q = block_new(n);
     if (!q) {
         vv_release(g, pool, vv_alloc_charge(n));
         return NULL;
     }
     if (old)
         memcpy(q, p, old);
-    memset(q + old, 0, n - old);
+    if (n < VV_ALLOC_LARGE)
+        memset(q + old, 0, n - old);
     vv_gov_free(g, pool, p, old);
     return q;
 }

@@ -43,8 +43,12 @@ typedef struct {
 /* What an allocation of n bytes is charged: its rounding, the allocator's share, and a least charge, so that tiny items
  * can't be many for nothing. */
 enum { VV_ALLOC_ALIGN = 64, VV_ALLOC_MARGIN = 64, VV_ALLOC_MIN = 256 };
+/* From this size on a block is a mapping of its own, which goes back to the system at once when it is freed. */
+enum { VV_ALLOC_LARGE = 131072, VV_ALLOC_PAGE = 4096 };
 static inline uint64_t vv_alloc_charge(uint64_t n)
 {
+    if (n >= VV_ALLOC_LARGE)
+        return (n + VV_ALLOC_PAGE - 1) / VV_ALLOC_PAGE * VV_ALLOC_PAGE;
     uint64_t charge = (n + VV_ALLOC_ALIGN - 1) / VV_ALLOC_ALIGN * VV_ALLOC_ALIGN + VV_ALLOC_MARGIN;
     return charge < VV_ALLOC_MIN ? VV_ALLOC_MIN : charge;
 }
