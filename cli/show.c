@@ -106,17 +106,31 @@ static void print_issues(const vv_evidence *e)
         printf("  %" PRIu64 " contexts with incomplete timing\n", e->timing_incomplete);
 }
 
+static void print_count(bool *any, vv_str name, uint64_t value, bool loss)
+{
+    if (!value)
+        return;
+    if (!*any)
+        printf("\nhealth\n");
+    *any = true;
+    char text[VV_HEALTH_NAME_MAX + 1] = "";
+    memcpy(text, name.p, name.n);
+    vv_text_tame(text, name.n);
+    printf("  %-42s %" PRIu64 "%s\n", text, value, loss ? "  loss" : "");
+}
+
+/* What is not zero of the counters, and of the terms those that tell of a loss: the others are in the equations. */
 static void print_health(const vv_execution *x)
 {
     bool any = false;
-    for (unsigned i = 0; i < VV_HEALTH_COUNT; i++) {
-        if (!x->health.v[i])
-            continue;
-        if (!any)
-            printf("\nhealth\n");
-        any = true;
-        printf("  %-42s %" PRIu64 "%s\n", vv_health_name(i), x->health.v[i], vv_health_is_loss(i) ? "  loss" : "");
-    }
+    for (unsigned i = 0; i < VV_HEALTH_COUNT; i++)
+        print_count(&any, vv_cstr(vv_health_name(i)), x->health.v[i], vv_health_is_loss(i));
+    vv_health_record r = x->terms;
+    vv_str name;
+    uint64_t value;
+    while (x->has_terms && vv_health_term(&r, &name, &value))
+        if (memmem(name.p, name.n, "_lost.", 6))
+            print_count(&any, name, value, true);
 }
 
 static void print_equations(const vv_evidence *e)

@@ -28,7 +28,8 @@ typedef struct {
 static uint8_t *segment(const uint8_t *p, size_t n, vv_plane plane, const vv_euid *euid, uint64_t sequence)
 {
     uint8_t *copy = fuzz_resealed(p, n);
-    size_t head = plane == VV_PLANE_META ? VV_META_HEADER : VV_DATA_HEADER;
+    static const size_t heads[VV_PLANES] = {VV_META_HEADER, VV_DATA_HEADER, VV_HEALTH_PLANE_HEADER};
+    size_t head = heads[plane];
     if (n < head + VV_SEAL_BYTES)
         return copy;
     vv_put64(copy + 10, sequence);
@@ -49,7 +50,7 @@ static void take_file(input *in, vv_rd *r)
         return;
     if (sequence == 255)
         sequence = UINT64_MAX;
-    vv_plane plane = (kind & 3) == 2 ? VV_PLANE_DATA : VV_PLANE_META;
+    vv_plane plane = (kind & 3) == 2 ? VV_PLANE_DATA : kind & 32 ? VV_PLANE_HEALTH : VV_PLANE_META;
     vv_euid euid;
     memset(euid.b, 0x10 + (kind >> 2 & 3), sizeof euid.b);
     char *path = in->paths[in->count];

@@ -30,6 +30,7 @@
     X(CALLS_FOLDED, "invocations_folded") \
     X(CALLS_LOST_PUBLISH, "invocations_lost.cct_segment_publish_failed") \
     X(CALLS_LOST_DISK, "invocations_lost.disk_guard_exceeded") \
+    X(CALLS_LOST_UNRECONCILED, "invocations_lost.invocation_unreconciled") \
     X(CALLS_LOST_TRANSPORT, "invocations_lost.transport_memory_exceeded") \
     X(CALLS_LOST_UNMATCHED, "invocations_lost.unmatched_call_fact") \
     X(SELF_UNDERFLOW, "self_time_underflow")

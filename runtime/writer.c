@@ -580,6 +580,21 @@ static void add_terms(vv_wr *out, const vv_exec *x)
         vv_health_add_term(out, vv_account_name((vv_account)i), x->account.v[i]);
 }
 
+/* Calls that no reason explains, now that all groups are settled: begins whose execution could not be told when they
+ * were decoded, as memory for their thread was denied. */
+static void reconcile_calls(vv_exec *x)
+{
+    vv_accounting *a = &x->account;
+    uint64_t known = a->v[VV_ACCOUNT_CALLS_FOLDED];
+    for (unsigned i = VV_ACCOUNT_CALLS_LOST_PUBLISH; i <= VV_ACCOUNT_CALLS_LOST_UNMATCHED; i++)
+        known = vv_sat64(known, a->v[i]);
+    uint64_t attempted = a->v[VV_ACCOUNT_CALLS_ATTEMPTED];
+    if (attempted <= known)
+        return;
+    vv_account_add(a, VV_ACCOUNT_CALLS_LOST_UNRECONCILED, attempted - known);
+    vv_health_bump(x, VV_H_unmatched_call_facts, attempted - known);
+}
+
 /* What the terms of the ends became that were to be written. */
 static void terms_settled(vv_writer *w, unsigned outcome)
 {
@@ -605,6 +620,7 @@ static bool publish_some_terms(vv_writer *w, vv_exec *x, vv_exec **ret_rest)
     for (; x && is_settled(x) && (!n || w->evidence.len + each <= w->segment_target); x = x->next_ended) {
         if (x->terms != VV_TERMS_OPEN)
             continue;
+        reconcile_calls(x);
         add_terms(&w->evidence, x);
         x->terms = VV_TERMS_IN_FLIGHT;
         n++;

@@ -220,6 +220,31 @@ START_TEST(gate_ends_before_terms_on_a_full_disk)
 }
 END_TEST
 
+/* Calls that are nowhere are told as such, and the equation holds by that. */
+START_TEST(gate_unreconciled_calls)
+{
+    run r = run_open();
+    run_start(&r);
+    varve_thread *t;
+    varve_root *root = varve_root_begin(r.engine, NULL, &t);
+    varve_call_begin(t, r.main, 0);
+    vv_consumer_pass(r.session);
+    vv_exec *x = r.session->decoder.execs;
+    atomic_fetch_add(&x->slot->accounts[VV_ACCOUNT_CALLS_ATTEMPTED], 3);
+    varve_call_end(t, VARVE_CALL_OK);
+    varve_thread_end(t, VARVE_THREAD_COMPLETED);
+    varve_root_end(root, VARVE_SUCCEEDED);
+    ck_assert(publish(&r));
+    varve_session_close(r.session);
+    look l = look_at(&r.store);
+    assert_equations(&l, 4, 0);
+    ck_assert_uint_eq(term(&l, "invocations_lost.invocation_unreconciled"), 3);
+    ck_assert_uint_eq(l.execution->health.v[VV_H_unmatched_call_facts], 3);
+    look_done(&l);
+    store_remove(&r.store);
+}
+END_TEST
+
 /* Many ends at once: as many files as their terms need, each within the segment target. */
 START_TEST(many_ends)
 {
@@ -256,6 +281,7 @@ int main(void)
     tcase_add_loop_test(t, gate_terms_fail_alone, 0, VV_STEPS);
     tcase_add_test(t, gate_lost_data_is_in_the_terms);
     tcase_add_loop_test(t, gate_ends_before_terms_on_a_full_disk, 0, 2);
+    tcase_add_test(t, gate_unreconciled_calls);
     tcase_add_test(t, many_ends);
     suite_add_tcase(s, t);
     return test_main(s);
