@@ -14,7 +14,7 @@
 #include "runtime/ring.h"
 
 typedef enum { VV_DECODED_ALL, VV_DECODED_BLOCKED, VV_DECODED_BOUND } vv_decoded;
-/* What to do with a record whose cause is not there: wait; or go on, as the cause is lost, or as waiting costs too much. */
+/* A record whose cause is not there: wait; or go on, as the cause is lost, or as waiting costs too much. */
 typedef enum { VV_FORCE_NONE, VV_FORCE_LOST, VV_FORCE_PRESSURE } vv_force;
 
 typedef struct {

@@ -38,7 +38,8 @@ static void open_doubt(varve_session *s)
 /* More waits than may, or a ring was refused memory while something waits. */
 static bool is_pressed(varve_session *s, uint64_t waiting)
 {
-    uint64_t denials = atomic_load_explicit(&s->governor.denials[VV_POOL_GENERAL][VV_OWN_TRANSPORT], memory_order_relaxed);
+    uint64_t denials = atomic_load_explicit(&s->governor.denials[VV_POOL_GENERAL][VV_OWN_TRANSPORT],
+                                            memory_order_relaxed);
     bool denied = denials != s->consumer.joins.denials;
     s->consumer.joins.denials = denials;
     return waiting > vv_joins_limit(s) || (denied && waiting);

@@ -6,8 +6,9 @@
  * noted, and once every ring was read to there, or has itself not moved, a cause is known to be lost. Of the rings that
  * wait, the one whose record is the oldest can't wait for what is behind another's, so it is the one that goes on.
  *
- * Waiting is bounded besides: where all that is behind blocked rings takes more than a share of the memory, or memory was
- * denied for a ring, the oldest goes on too, and what is known to be late is counted as join_capacity_exceeded.
+ * Waiting is bounded besides: where all that is behind blocked rings takes more than a share of the memory, or
+ * memory was denied for a ring, the oldest goes on too, and what is known to be late is counted as
+ * join_capacity_exceeded.
  *
  * Owned by the consumer thread.
  */

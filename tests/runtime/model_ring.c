@@ -9,7 +9,7 @@
 
 enum { SEGMENTS = 3, WORDS = 4, RECORDS = 6, NO_SEGMENT = 0 };
 
-/* Segments are numbered from 1; a record k has 1 + k % 2 words, the first of which is k + 1, the other 0x80 | (k + 1). */
+/* Segments are numbered from 1; a record k has 1 + k % 2 words: the first is k + 1, the other 0x80 | (k + 1). */
 typedef struct {
     uint8_t words[SEGMENTS][WORDS];
     uint8_t next[SEGMENTS];
@@ -205,7 +205,7 @@ static const char *check_end(const void *state)
     return r->seen != RECORDS ? "a record was never read" : NULL;
 }
 
-/* Hand-off over segment links and recycling: six records of one or two words through segments of four, three of them. */
+/* Hand-off over segment links and recycling: six records of one or two words through three segments of four. */
 START_TEST(gate_model_ring)
 {
     model m = {2, init, step, check, check_end};

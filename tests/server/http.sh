@@ -43,6 +43,7 @@ has()
 # Starts a server with these arguments; sets server and url.
 start()
 {
+    : >"$dir/out" # or the address of the server before might be read
     "$varve" serve "$@" >"$dir/out" 2>"$dir/err" &
     server=$!
     for _ in $(seq 600); do
