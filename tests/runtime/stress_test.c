@@ -208,12 +208,105 @@ START_TEST(crowded)
 }
 END_TEST
 
+enum { CHURNERS = 4, CHURN = 3000, KEPT = 16 };
+
+typedef struct {
+    varve_engine *engine;
+    uint32_t f;
+    unsigned begun, refused;
+    test_rng rng;
+} churner;
+
+/* Executions that begin, end and are forgotten; handles of those long over are ended once more, at random. */
+static void *churn_roots(void *arg)
+{
+    churner *c = arg;
+    varve_root *old[KEPT] = {NULL};
+    for (unsigned i = 0; i < CHURN; i++) {
+        varve_thread *t, *child;
+        varve_root *r = varve_root_begin(c->engine, NULL, &t);
+        c->begun += r != NULL;
+        c->refused += !r;
+        varve_call_begin(t, c->f, 0);
+        child = test_below(&c->rng, 2) ? varve_thread_spawn(t, 0, 0, NULL, 0) : NULL;
+        varve_root_end(old[test_below(&c->rng, KEPT)], VARVE_PANICKED);
+        bool first = test_below(&c->rng, 2);
+        if (first)
+            varve_root_end(r, VARVE_SUCCEEDED);
+        varve_thread_end(t, VARVE_THREAD_COMPLETED);
+        varve_root_end(old[test_below(&c->rng, KEPT)], VARVE_PANICKED);
+        if (!first)
+            varve_root_end(r, VARVE_SUCCEEDED);
+        varve_thread_start(child, varve_ticks());
+        varve_thread_end(child, VARVE_THREAD_COMPLETED);
+        if (r)
+            old[test_below(&c->rng, KEPT)] = r;
+    }
+    return NULL;
+}
+
+/* Slots in turn over by four threads that hold old handles, while another engine closes with roots open: every
+ * execution ends once, as it ended itself. */
+START_TEST(gate_churned_slots)
+{
+    test_store s = store_make();
+    varve_session *v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root,
+                                                           .minimum_free_bytes = 1, .memory_bytes = 32 << 20});
+    varve_engine *e = varve_engine_open(v, NULL);
+    test_rng g = test_seeded("churned_slots");
+    churner c[CHURNERS];
+    pthread_t id[CHURNERS];
+    for (unsigned i = 0; i < CHURNERS; i++) {
+        c[i] = (churner){.engine = e, .f = function(e, "f"), .rng = {test_random(&g)}};
+        ck_assert_int_eq(pthread_create(&id[i], NULL, churn_roots, &c[i]), 0);
+    }
+    unsigned dropped = 0, begun = 0, refused = 0;
+    for (unsigned i = 0; i < 20; i++) {
+        varve_engine *other = varve_engine_open(v, NULL);
+        varve_thread *t;
+        varve_root *r = varve_root_begin(other, NULL, &t);
+        dropped += r != NULL;
+        refused += !r;
+        varve_engine_close(other);
+        varve_root_end(r, VARVE_SUCCEEDED);
+        varve_thread_end(t, VARVE_THREAD_COMPLETED);
+        ck_assert(varve_flush(v, 60000));
+    }
+    for (unsigned i = 0; i < CHURNERS; i++) {
+        pthread_join(id[i], NULL);
+        begun += c[i].begun;
+        refused += c[i].refused;
+    }
+    ck_assert(varve_flush(v, 60000));
+    varve_status st;
+    varve_session_status(v, &st);
+    ck_assert_uint_eq(st.roots_begun, begun + dropped);
+    ck_assert_uint_eq(st.roots_refused, refused);
+    ck_assert_uint_eq(st.roots_abandoned, dropped);
+    ck_assert_uint_eq(st.threads_refused, 0);
+    varve_session_close(v);
+    look l = look_store(s.root);
+    const vv_stream *stream = &l.store->streams[0];
+    ck_assert_uint_eq(stream->execution_count, begun + dropped);
+    unsigned by_status[8] = {0};
+    for (size_t i = 0; i < stream->execution_count; i++) {
+        ck_assert_int_eq(stream->executions[i].index_state, VV_INDEX_COMPLETE);
+        by_status[stream->executions[i].status & 7]++;
+    }
+    ck_assert_uint_eq(by_status[VV_EXEC_SUCCEEDED & 7], begun);
+    ck_assert_uint_eq(by_status[VV_EXEC_ABANDONED & 7], dropped);
+    look_done(&l);
+    store_remove(&s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("stress");
     TCase *c = tcase_create("stress");
     tcase_set_timeout(c, 60);
     tcase_add_test(c, crowded);
+    tcase_add_test(c, gate_churned_slots);
     suite_add_tcase(suite, c);
     return test_main(suite);
 }
