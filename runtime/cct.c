@@ -350,7 +350,8 @@ void vv_cct_discard(vv_cct *c)
         for (unsigned e = 0; e < VV_EDGES; e++)
             tell_sealed(c, &c->overflow[r][e]);
     memset(c->overflow, 0, sizeof c->overflow);
-    memset(c->dirty, 0, dirty_words(c->count) * 8);
+    if (c->count)
+        memset(c->dirty, 0, dirty_words(c->count) * 8);
     c->dirty_count = 0;
     c->overflowed = false;
     c->health = 0;

@@ -259,6 +259,7 @@ END_TEST
 START_TEST(discarded)
 {
     fixture f = open_fixture();
+    vv_cct_discard(&f.c); /* of an empty tree */
     uint32_t deep = chain(&f.c, 30);
     vv_cct_overflow_start(&f.c, vv_overflow_node(0, 1));
     vv_cct_end_slow(&f.c, deep, VV_CALL_OK, 7, 1, 4);
