@@ -85,12 +85,13 @@ static bool drain(varve_session *s)
 static void open_barrier(varve_session *s)
 {
     vv_consumer *c = &s->consumer;
-    c->closing = vv_registry_take_ready(&s->registry);
+    /* The flush first: what ended before it was asked for is in the list by then, and is part of it. */
     if (atomic_exchange(&c->flush_pending, false)) {
         pthread_mutex_lock(&c->lock);
         c->barrier_flush = c->flush_asked;
         pthread_mutex_unlock(&c->lock);
     }
+    c->closing = vv_registry_take_ready(&s->registry);
     if (!c->closing && !c->barrier_flush)
         return;
     c->barrier_open = true;
