@@ -253,7 +253,8 @@ static void *wake_it(void *arg)
     return NULL;
 }
 
-/* A sleeper of ten minutes is woken; a wake before its sleep is not lost; one that was not waited for leaves nothing. */
+/* A sleeper of ten minutes is woken; a wake before its sleep is not lost; one that was not waited for leaves
+ * nothing. */
 START_TEST(gate_wake)
 {
     const uint64_t long_ns = 600000000000ULL;
