@@ -6,7 +6,9 @@
 
 #include "runtime/session.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <pthread.h>
 
 #include "tests/runtime/host.h"
 
@@ -321,11 +323,160 @@ START_TEST(gate_lost_group)
 }
 END_TEST
 
+/* Everything at once: threads, little memory, bad disks. */
+enum { WORKERS = 4, ROOTS = 60, STEPS = 4000, NAMES = 300 };
+
+static struct {
+    varve_engine *engine;
+    uint32_t functions[NAMES];
+    atomic_bool calm;
+    atomic_uint steps;
+} load;
+
+static int fail_sometimes(void *ctx, vv_step at)
+{
+    (void)ctx;
+    if (atomic_load(&load.calm) || at == VV_STEP_LEDGER_READ)
+        return 0;
+    unsigned n = atomic_fetch_add(&load.steps, 1) * 2654435761u >> 16;
+    return n % 40 == 0 ? EIO : n % 41 == 0 ? EACCES : 0;
+}
+
+static uint32_t next(uint32_t *state)
+{
+    *state = *state * 1664525 + 1013904223;
+    return *state >> 8;
+}
+
+/* A random walk on one logical thread; where deep, children are spawned and walk in their turn. */
+static void walk(varve_thread *t, uint32_t *state, unsigned steps, unsigned level)
+{
+    while (steps--) {
+        uint32_t what = next(state) % 100;
+        if (what < 50 && varve_thread_depth(t) < 300) {
+            varve_call_begin(t, load.functions[next(state) % NAMES], 0);
+        } else if (what < 90) {
+            varve_call_end(t, (varve_call_status)(next(state) % 4));
+        } else if (what < 98) {
+            uint64_t now = varve_ticks();
+            varve_await_begin(t, now);
+            varve_await_end(t, what == 97 ? now - 100000 : varve_ticks());
+        } else if (level < 3 && steps > 100) {
+            varve_thread *child = varve_thread_spawn(t, next(state) % 3, 0, "child", 5);
+            varve_thread_start(child, varve_ticks());
+            walk(child, state, steps / 3, level + 1);
+            varve_thread_end(child, (varve_thread_status)(next(state) % 3));
+        }
+    }
+}
+
+static void *work(void *arg)
+{
+    uint32_t state = (uint32_t)(uintptr_t)arg;
+    for (unsigned i = 0; i < ROOTS; i++) {
+        varve_thread *t;
+        varve_root *r = varve_root_begin(load.engine, NULL, &t);
+        if (!r)
+            continue;
+        walk(t, &state, STEPS, 0);
+        varve_thread_end(t, VARVE_THREAD_COMPLETED);
+        varve_root_end(r, VARVE_SUCCEEDED);
+    }
+    return NULL;
+}
+
+/* Calls and waits in all rows of a segment. */
+static void add_segment(const char *path, vv_counters *sum)
+{
+    vv_blob b = {0};
+    vv_error err = {0};
+    ck_assert_int_eq(vv_file_read(AT_FDCWD, path, 1 << 30, &b, &err), VV_OK);
+    vv_data_segment seg;
+    vv_group g;
+    bool more = true;
+    ck_assert_msg(vv_data_open(&seg, b.p, b.n, NULL, 0, false, &err) == VV_OK, "%s", err.msg);
+    while (vv_data_next(&seg, &g, &more, &err) == VV_OK && more) {
+        vv_cct_cursor c;
+        vv_cct_row row;
+        vv_cct_overflow over;
+        vv_cct_open(&c, g.cct, g.cct_len, g.cct_health, g.cct_records);
+        while (vv_cct_next_context(&c, &row))
+            vv_counters_add(sum, &row.counters);
+        while (vv_cct_next_overflow(&c, &over))
+            vv_counters_add(sum, &over.counters);
+        if (vv_group_has_cct(&g))
+            ck_assert_int_eq(vv_cct_finish(&c, &err), VV_OK);
+    }
+    ck_assert(!more);
+    vv_blob_done(&b);
+}
+
+static vv_counters sum_of_store(const test_store *s, const vv_euid *euid)
+{
+    vv_counters sum = {0};
+    char hex[33], dir[256], path[600];
+    vv_hex(hex, euid->b, sizeof euid->b);
+    snprintf(dir, sizeof dir, "%s/streams/%s/data", s->root, hex);
+    DIR *d = opendir(dir);
+    ck_assert_ptr_nonnull(d);
+    for (struct dirent *f; (f = readdir(d));) {
+        snprintf(path, sizeof path, "%s/%s", dir, f->d_name);
+        if (f->d_name[0] != '.')
+            add_segment(path, &sum);
+    }
+    closedir(d);
+    return sum;
+}
+
+static void assert_equations(const vv_accounting *a, const vv_counters *sum)
+{
+    ck_assert_uint_eq(a->v[VV_ACCOUNT_AWAIT_STARTED], a->v[VV_ACCOUNT_AWAIT_FOLDED] + lost_of(a, "await_lost."));
+    ck_assert_uint_eq(a->v[VV_ACCOUNT_CALLS_ATTEMPTED], a->v[VV_ACCOUNT_CALLS_FOLDED] + lost_of(a, "invocations_lost."));
+    ck_assert_uint_eq(sum->started, a->v[VV_ACCOUNT_CALLS_FOLDED]);
+    ck_assert_uint_eq(sum->await_count, a->v[VV_ACCOUNT_AWAIT_FOLDED]);
+}
+
+/* Losses of every kind under load, in as many executions as there are: the equations hold over all of them, and the
+ * committed rows, each once, are what they call folded. */
+START_TEST(gate_equations_under_load)
+{
+    atomic_store(&load.calm, true);
+    test_store s = store_make_quick();
+    uint64_t interval = 2;
+    vv_session_test test = {.hooks = {.step = fail_sometimes}};
+    varve_session *v = vv_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root,
+                                                        .minimum_free_bytes = 1, .memory_bytes = (uint64_t)SMALL << 2 * _i,
+                                                        .publish_interval_ms = &interval}, &test);
+    ck_assert(vv_session_active(v));
+    load.engine = varve_engine_open(v, NULL);
+    for (unsigned i = 0; i < NAMES; i++)
+        load.functions[i] = function(load.engine, "f");
+    vv_euid euid = v->decoder.euid;
+    atomic_store(&load.calm, false);
+    pthread_t ids[WORKERS];
+    for (uintptr_t i = 0; i < WORKERS; i++)
+        ck_assert_int_eq(pthread_create(&ids[i], NULL, work, (void *)(i + 1 + (uintptr_t)_i * 100)), 0);
+    for (unsigned i = 0; i < WORKERS; i++)
+        pthread_join(ids[i], NULL);
+    atomic_store(&load.calm, true);
+    varve_flush(v, 20000);
+    ck_assert(varve_flush(v, 20000));
+    ck_assert_ptr_null(v->decoder.execs);
+    vv_accounting a = v->decoder.over;
+    varve_session_close(v);
+    vv_counters sum = sum_of_store(&s, &euid);
+    assert_equations(&a, &sum);
+    ck_assert_uint_gt(lost_of(&a, "invocations_lost."), 0);
+    ck_assert_uint_gt(lost_of(&a, "await_lost."), 0);
+    store_remove(&s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("account");
     TCase *c = tcase_create("account");
-    tcase_set_timeout(c, 60);
+    tcase_set_timeout(c, 120);
     tcase_add_test(c, names_ascend);
     tcase_add_test(c, gate_await_encoding);
     tcase_add_test(c, gate_await_clock_invalid);
@@ -336,6 +487,7 @@ int main(void)
     tcase_add_test(c, gate_await_unreconciled);
     tcase_add_test(c, gate_self_time_underflow);
     tcase_add_loop_test(c, gate_lost_group, 0, (int)VV_ARRAY_LEN(lost_groups));
+    tcase_add_loop_test(c, gate_equations_under_load, 0, 3);
     suite_add_tcase(suite, c);
     return test_main(suite);
 }
