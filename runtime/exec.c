@@ -6,6 +6,8 @@
 
 enum { FIRST_THREADS = 16, FIRST_FRAMES = 32, FIRST_FACT_BYTES = 512, FACT_BYTES_MAX = 512 };
 
+_Static_assert(FIRST_FRAMES * sizeof(vv_frame) >= 320 && FIRST_FACT_BYTES >= 256, "least charges of calls and facts");
+
 static uint64_t hash_of(uint64_t number)
 {
     return number * 0x9e3779b97f4a7c15ULL >> 20;

@@ -4,6 +4,18 @@
 #include "runtime/session.h"
 #include "tests/runtime/host.h"
 
+/* A sanitizer's own memory and system calls are not the library's. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TEST_SANITIZED 1
+#endif
+#endif
+#ifndef TEST_SANITIZED
+#define TEST_SANITIZED 0
+#endif
+
 static inline varve_session *passive(const test_store *s, uint64_t memory, const vv_wstore_hooks *hooks)
 {
     uint64_t interval = 3600000;

@@ -374,7 +374,7 @@ START_TEST(gate_terminal_barrier)
 END_TEST
 
 /* Sanitizers make calls of their own; the filter below names calls of this machine only. */
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__x86_64__) && !TEST_SANITIZED
 static volatile sig_atomic_t system_calls;
 
 static void on_system_call(int sig, siginfo_t *info, void *context)

@@ -123,10 +123,9 @@ START_TEST(gate_memory_inside_the_governor)
     ck_assert_uint_gt(lost, 0);
     ck_assert_uint_lt(started, calls);
     ck_assert_uint_ge(started + lost, calls); /* lost ends and threads are among the lost */
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     uint64_t margin = MEDIUM / 8 + HOSTS * (64 << 10) + (4 << 20);
-    ck_assert_msg(most - before <= MEDIUM + margin, "%" PRIu64 " bytes resident", most - before);
-#endif
+    fprintf(stderr, "# %" PRIu64 " bytes resident of %d\n", most - before, MEDIUM);
+    ck_assert_msg(TEST_SANITIZED || most - before <= MEDIUM + margin, "%" PRIu64 " bytes resident", most - before);
     pthread_barrier_destroy(&meet);
     store_remove(&s);
 }
@@ -172,9 +171,8 @@ START_TEST(gate_million_coroutines)
     ck_assert_uint_eq(st.batches_lost, 0);
     ck_assert_uint_eq(e->threads.count, 0);
     varve_session_close(v);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-    ck_assert_msg(most <= settled + (24 << 20), "%" PRIu64 " grew to %" PRIu64, settled, most);
-#endif
+    fprintf(stderr, "# %" PRIu64 " bytes resident after a quarter, at most %" PRIu64 "\n", settled, most);
+    ck_assert_msg(TEST_SANITIZED || most <= settled + (24 << 20), "%" PRIu64 " grew to %" PRIu64, settled, most);
     store_remove(&s);
 }
 END_TEST
