@@ -191,7 +191,8 @@ VARVE_API void varve_root_end(varve_root *root, varve_root_status status);
 /*
  * Spawns a child of parent's innermost open call (up = 0), its caller (up = 1), and so on. site is where; name (n
  * bytes, may be NULL) is cut at 256 bytes. The child belongs to the execution at once, and starts with
- * varve_thread_start. NULL: not recorded. Called where parent runs; the child may start on another OS thread.
+ * varve_thread_start; every handle must be ended, as it holds the execution open. NULL: not recorded, nor is anything
+ * below it. Called where parent runs; the child may start on another OS thread.
  */
 VARVE_API varve_thread *varve_thread_spawn(varve_thread *parent, unsigned up, uint32_t site, const char *name,
                                            size_t n);
