@@ -325,7 +325,7 @@ END_TEST
 
 /* Everything at once: threads, little memory, bad disks. */
 #ifdef __SANITIZE_THREAD__
-enum { ROOTS = 2 };
+enum { ROOTS = 3 };
 #else
 enum { ROOTS = 60 };
 #endif
@@ -474,8 +474,10 @@ START_TEST(gate_equations_under_load)
     varve_session_close(v);
     vv_counters sum = sum_of_store(&s, &euid);
     assert_equations(&a, &sum);
-    ck_assert_uint_gt(lost_of(&a, "invocations_lost."), 0);
-    ck_assert_uint_gt(lost_of(&a, "await_lost."), 0);
+    if (_i == 0) { /* where memory is little */
+        ck_assert_uint_gt(lost_of(&a, "invocations_lost."), 0);
+        ck_assert_uint_gt(lost_of(&a, "await_lost."), 0);
+    }
     store_remove(&s);
 }
 END_TEST
