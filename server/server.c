@@ -279,13 +279,20 @@ static void make_etag(const exchange *x, const char *generation, char out[65])
     vv_hex(out, sum, sizeof sum);
 }
 
+/* What a 304 says too. */
+static void caching_headers(exchange *x, const char *etag, vv_coding coding)
+{
+    const char *name = vv_coding_name(coding);
+    vv_response_header(x->rs, "Cache-Control", "no-cache");
+    vv_response_header(x->rs, "Vary", "Accept-Encoding");
+    vv_response_header(x->rs, "ETag", "\"%s%s%s\"", etag, name ? "-" : "", name ? name : "");
+}
+
 static void json_headers(exchange *x, const char *etag, vv_coding coding)
 {
     const char *name = vv_coding_name(coding);
     vv_response_header(x->rs, "Content-Type", "application/json");
-    vv_response_header(x->rs, "Cache-Control", "no-cache");
-    vv_response_header(x->rs, "Vary", "Accept-Encoding");
-    vv_response_header(x->rs, "ETag", "\"%s%s%s\"", etag, name ? "-" : "", name ? name : "");
+    caching_headers(x, etag, coding);
     if (name)
         vv_response_header(x->rs, "Content-Encoding", "%s", name);
 }
@@ -325,8 +332,13 @@ static bool not_modified(exchange *x, const char *etag)
 {
     if (!vv_etag_matches(x->rq->if_none_match, etag))
         return false;
+    /* The tag of the 200 it stands for. Small answers are never coded: whether this one was, the client says. */
+    vv_coding coding = vv_coding_choose(x->rq->accept_encoding);
+    const char *name = vv_coding_name(coding);
+    char coded[96];
+    snprintf(coded, sizeof coded, "%s-%s\"", etag, name ? name : "");
     x->rs->status = 304;
-    json_headers(x, etag, VV_CODING_IDENTITY);
+    caching_headers(x, etag, name && strstr(x->rq->if_none_match, coded) ? coding : VV_CODING_IDENTITY);
     timing_header(x);
     return true;
 }

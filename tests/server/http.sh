@@ -236,6 +236,9 @@ for coding in gzip zstd; do
     ok "$coding of a whole answer"
     is "$coding: its tag is known in any coding" 304 \
         "$(code -H "If-None-Match: $(header ETag -H "Accept-Encoding: $coding" "$flame")" "$flame")"
+    tag=$(header ETag -H "Accept-Encoding: $coding" "$flame")
+    is "$coding: unchanged keeps the coding's tag" "$tag" \
+        "$(header ETag -H "Accept-Encoding: $coding" -H "If-None-Match: $tag" "$flame")"
 done
 is "small answers stay plain" "" "$(header Content-Encoding -H 'Accept-Encoding: gzip' "$api/meta")"
 is "Vary" "Accept-Encoding" "$(header Vary "$api/executions")"
