@@ -129,7 +129,15 @@ ok $? "no lease is made for what is no store yet"
 
 fails 5 "no store at .*record" "a missing store" "$varve" dump "$tmp/none"
 mkdir "$tmp/nowhere"
-fails 5 "no store at" "no store anywhere" sh -c 'cd "$1" && "$2" dump' - "$tmp/nowhere" "$varve"
+# The search for a store goes up to the root, so a stray store above $TMPDIR would be found.
+above=$tmp
+while [ ! -d "$above/.baml" ] && [ "$above" != / ]; do above=$(dirname "$above"); done
+if [ ! -d "$above/.baml" ]; then
+    fails 5 "no store at" "no store anywhere" sh -c 'cd "$1" && "$2" dump' - "$tmp/nowhere" "$varve"
+else
+    count=$((count + 1))
+    echo "ok $count - no store anywhere # SKIP there is one in $above"
+fi
 echo text >"$tmp/file"
 fails 5 "neither a directory nor an archive" "a store that is a file" "$varve" dump "$tmp/file"
 : >"$tmp/nothing"
