@@ -286,12 +286,12 @@ void varve_session_status(const varve_session *session, varve_status *ret_status
         ret_status->reason = "this process is a fork of the one that opened the session";
     if (ret_status->state != VARVE_ACTIVE)
         return;
-    static const char *const gates[] = {
-        [VV_GATE_OPEN] = "",
-        [VV_GATE_DISK] = "the disk limit was met: nothing more is recorded",
-        [VV_GATE_UNAVAILABLE] = "the store failed: nothing more is recorded",
-        [VV_GATE_PERMISSION] = "the store may not be written: nothing more is recorded",
-        [VV_GATE_CONFLICT] = "the store holds a foreign file: nothing more is recorded",
+    static const char *const latches[] = {
+        [VV_LATCH_OPEN] = "",
+        [VV_LATCH_DISK] = "the disk limit was met: nothing more is recorded",
+        [VV_LATCH_UNAVAILABLE] = "the store failed: nothing more is recorded",
+        [VV_LATCH_PERMISSION] = "the store may not be written: nothing more is recorded",
+        [VV_LATCH_CONFLICT] = "the store holds a foreign file: nothing more is recorded",
     };
     memcpy(ret_status->stream_id, s->decoder.euid.b, sizeof ret_status->stream_id);
     ret_status->roots_begun = atomic_load(&s->roots_begun);
@@ -304,7 +304,7 @@ void varve_session_status(const varve_session *session, varve_status *ret_status
     ret_status->roots_abandoned = atomic_load(&s->roots_abandoned);
     ret_status->threads_refused = atomic_load(&s->leases_refused);
     ret_status->root_ends_lost = atomic_load(&s->writer.root_ends_lost);
-    ret_status->reason = gates[vv_wstore_gate(s->store)];
+    ret_status->reason = latches[vv_wstore_latch(s->store)];
     if (!*ret_status->reason && (ret_status->batches_lost || ret_status->root_ends_lost))
         ret_status->reason = "some of the recording could not be written";
     else if (!*ret_status->reason && vv_wstore_is_indeterminate(s->store))

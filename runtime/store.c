@@ -32,7 +32,7 @@ struct vv_wstore {
     uint64_t high[VV_PLANES];
     bool patient, waited_in_vain;
     _Atomic uint64_t lock_timeouts;
-    _Atomic int gate;
+    _Atomic int latch;
     _Atomic bool indeterminate;
     /* the indeterminate publication */
     int pending_plane;
@@ -59,15 +59,15 @@ static int step(vv_wstore *s, vv_step at)
     return s->hooks.step ? s->hooks.step(s->hooks.ctx, at) : 0;
 }
 
-static vv_gate gate_of(int os)
+static vv_latch latch_of(int os)
 {
-    return os == ENOSPC || os == EDQUOT || os == EFBIG ? VV_GATE_DISK : os == EACCES || os == EPERM || os == EROFS
-               ? VV_GATE_PERMISSION : VV_GATE_UNAVAILABLE;
+    return os == ENOSPC || os == EDQUOT || os == EFBIG ? VV_LATCH_DISK : os == EACCES || os == EPERM || os == EROFS
+               ? VV_LATCH_PERMISSION : VV_LATCH_UNAVAILABLE;
 }
 
-vv_gate vv_wstore_gate(const vv_wstore *s)
+vv_latch vv_wstore_latch(const vv_wstore *s)
 {
-    return (vv_gate)atomic_load_explicit(&s->gate, memory_order_acquire);
+    return (vv_latch)atomic_load_explicit(&s->latch, memory_order_acquire);
 }
 
 bool vv_wstore_is_indeterminate(const vv_wstore *s)
@@ -77,13 +77,13 @@ bool vv_wstore_is_indeterminate(const vv_wstore *s)
 
 bool vv_wstore_takes_roots(const vv_wstore *s)
 {
-    return vv_wstore_gate(s) == VV_GATE_OPEN && !vv_wstore_is_indeterminate(s);
+    return vv_wstore_latch(s) == VV_LATCH_OPEN && !vv_wstore_is_indeterminate(s);
 }
 
-static void latch(vv_wstore *s, vv_gate why)
+static void latch(vv_wstore *s, vv_latch why)
 {
-    int open = VV_GATE_OPEN;
-    atomic_compare_exchange_strong(&s->gate, &open, (int)why);
+    int open = VV_LATCH_OPEN;
+    atomic_compare_exchange_strong(&s->latch, &open, (int)why);
 }
 
 uint64_t vv_wstore_high(const vv_wstore *s, vv_plane p)
@@ -337,7 +337,7 @@ static vv_code open_ledger(vv_wstore *s, vv_error *err)
         if (os)
             rc = vv_fail_os(err, os, "write usage.state");
         else if (usage > s->max_project_bytes || free_bytes(s) < s->minimum_free_bytes)
-            latch(s, VV_GATE_DISK);
+            latch(s, VV_LATCH_DISK);
     }
     vv_unlock(s->publish_fd);
     return rc;
@@ -473,7 +473,7 @@ vv_code vv_wstore_open(vv_wstore **ret, const vv_wstore_options *options, vv_err
     return VV_OK;
 }
 
-static vv_published lost(vv_gate why)
+static vv_published lost(vv_latch why)
 {
     return (vv_published){VV_LOST, why, 0};
 }
@@ -482,17 +482,17 @@ static vv_published lost(vv_gate why)
 static vv_published fail_before(vv_wstore *s, int os, uint64_t usage, const char *tmp)
 {
     struct stat st;
-    if (gate_of(os) == VV_GATE_DISK)
-        latch(s, VV_GATE_DISK);
+    if (latch_of(os) == VV_LATCH_DISK)
+        latch(s, VV_LATCH_DISK);
     /* Bytes that the ledger does not know could be spent twice. */
     if (tmp && fstatat(s->root_fd, tmp, &st, AT_SYMLINK_NOFOLLOW) == 0 && st.st_size &&
         write_ledger(s, vv_sat64(usage, (uint64_t)st.st_size)))
-        latch(s, VV_GATE_UNAVAILABLE);
+        latch(s, VV_LATCH_UNAVAILABLE);
     vv_unlock(s->publish_fd);
-    return lost(gate_of(os));
+    return lost(latch_of(os));
 }
 
-static vv_published fail_latched(vv_wstore *s, vv_gate latched, vv_gate why)
+static vv_published fail_latched(vv_wstore *s, vv_latch latched, vv_latch why)
 {
     latch(s, latched);
     vv_unlock(s->publish_fd);
@@ -513,7 +513,7 @@ static vv_published indeterminate(vv_wstore *s, const publication *p)
     s->pending_sequence = p->sequence;
     snprintf(s->pending_dir, sizeof s->pending_dir, "%s", p->dir);
     atomic_store_explicit(&s->indeterminate, true, memory_order_release);
-    return (vv_published){VV_INDETERMINATE, VV_GATE_OPEN, p->sequence};
+    return (vv_published){VV_INDETERMINATE, VV_LATCH_OPEN, p->sequence};
 }
 
 /* Steps 4 to 6: the temporary file, whole and on disk. 0 or an errno. */
@@ -544,15 +544,15 @@ static vv_published publish_locked(vv_wstore *s, const publication *p)
     bool object = p->plane < 0;
     if (fstatat(s->root_fd, p->path, &st, AT_SYMLINK_NOFOLLOW) == 0) {
         if (!object)
-            return fail_latched(s, VV_GATE_UNAVAILABLE, VV_GATE_CONFLICT);
+            return fail_latched(s, VV_LATCH_UNAVAILABLE, VV_LATCH_CONFLICT);
         vv_unlock(s->publish_fd);
-        return lost(VV_GATE_CONFLICT);
+        return lost(VV_LATCH_CONFLICT);
     }
     uint64_t usage;
     if (step(s, VV_STEP_LEDGER_READ) || read_ledger(s, &usage, NULL) != VV_OK)
-        return fail_latched(s, VV_GATE_UNAVAILABLE, VV_GATE_UNAVAILABLE);
+        return fail_latched(s, VV_LATCH_UNAVAILABLE, VV_LATCH_UNAVAILABLE);
     if (!disk_has(s, usage, p->n + VV_USAGE_BYTES))
-        return fail_latched(s, VV_GATE_DISK, VV_GATE_DISK);
+        return fail_latched(s, VV_LATCH_DISK, VV_LATCH_DISK);
     uint8_t id[16];
     char hex[33], tmp[64];
     vv_uuid4_new(id);
@@ -566,10 +566,10 @@ static vv_published publish_locked(vv_wstore *s, const publication *p)
         if (object) {
             unlinkat(s->root_fd, tmp, 0);
             vv_unlock(s->publish_fd);
-            return lost(VV_GATE_CONFLICT);
+            return lost(VV_LATCH_CONFLICT);
         }
         write_ledger(s, usage + p->n);
-        return fail_latched(s, VV_GATE_UNAVAILABLE, VV_GATE_CONFLICT);
+        return fail_latched(s, VV_LATCH_UNAVAILABLE, VV_LATCH_CONFLICT);
     }
     if ((os = step(s, VV_STEP_RENAME)) == 0 && renameat(s->root_fd, tmp, s->root_fd, p->path) < 0)
         os = errno;
@@ -581,7 +581,7 @@ static vv_published publish_locked(vv_wstore *s, const publication *p)
     vv_unlock(s->publish_fd);
     if (!object)
         s->high[p->plane] = p->sequence;
-    return (vv_published){VV_COMMITTED, VV_GATE_OPEN, p->sequence};
+    return (vv_published){VV_COMMITTED, VV_LATCH_OPEN, p->sequence};
 }
 
 bool vv_wstore_fits(vv_wstore *s, uint64_t n)
@@ -603,7 +603,7 @@ uint64_t vv_wstore_lock_timeouts(const vv_wstore *s)
 /* Takes publish.lock. False: *ret says why not. */
 static bool take_publish_lock(vv_wstore *s, vv_published *ret)
 {
-    *ret = (vv_published){VV_BLOCKED, VV_GATE_OPEN, 0};
+    *ret = (vv_published){VV_BLOCKED, VV_LATCH_OPEN, 0};
     /* While a publication is indeterminate the lock is ours already. */
     if (atomic_load_explicit(&s->indeterminate, memory_order_relaxed))
         return false;
@@ -614,14 +614,14 @@ static bool take_publish_lock(vv_wstore *s, vv_published *ret)
     if (rc == VV_ERR_BUSY)
         atomic_fetch_add_explicit(&s->lock_timeouts, 1, memory_order_relaxed);
     else if (rc != VV_OK)
-        *ret = lost(os ? gate_of(os) : VV_GATE_UNAVAILABLE);
+        *ret = lost(os ? latch_of(os) : VV_LATCH_UNAVAILABLE);
     return rc == VV_OK;
 }
 
 static vv_published publish(vv_wstore *s, const publication *p, bool terminal)
 {
-    if (!terminal && vv_wstore_gate(s) != VV_GATE_OPEN)
-        return lost(vv_wstore_gate(s));
+    if (!terminal && vv_wstore_latch(s) != VV_LATCH_OPEN)
+        return lost(vv_wstore_latch(s));
     vv_published out;
     return take_publish_lock(s, &out) ? publish_locked(s, p) : out;
 }
@@ -630,7 +630,7 @@ vv_published vv_wstore_publish(vv_wstore *s, vv_plane plane, const uint8_t *file
 {
     uint64_t sequence = vv_wstore_next(s, plane);
     if (sequence == 0)
-        return lost(VV_GATE_UNAVAILABLE);
+        return lost(VV_LATCH_UNAVAILABLE);
     char name[VV_SEGMENT_NAME], dir[STREAM_PATH + 8], path[FILE_PATH];
     vv_segment_name(name, plane, sequence);
     snprintf(dir, sizeof dir, "%s/%s", s->stream, vv_plane_dir(plane));
@@ -681,7 +681,7 @@ static bool accept_object(vv_wstore *s, const char *path, const struct stat *ver
     struct stat now;
     bool same = fstatat(s->root_fd, path, &now, AT_SYMLINK_NOFOLLOW) == 0 && same_file(verified, &now);
     vv_unlock(s->publish_fd);
-    *ret = (vv_published){VV_REUSED, VV_GATE_OPEN, 0};
+    *ret = (vv_published){VV_REUSED, VV_LATCH_OPEN, 0};
     return same;
 }
 
@@ -695,7 +695,7 @@ vv_published vv_wstore_publish_object(vv_wstore *s, const vv_cid *cid, const uin
         struct stat st;
         object_state state = verify_object(s, path, cid, n, &st);
         if (state == OBJECT_BAD || state == OBJECT_UNREADABLE)
-            return lost(state == OBJECT_BAD ? VV_GATE_CONFLICT : VV_GATE_UNAVAILABLE);
+            return lost(state == OBJECT_BAD ? VV_LATCH_CONFLICT : VV_LATCH_UNAVAILABLE);
         vv_published out;
         if (state == OBJECT_GOOD) {
             if (accept_object(s, path, &st, &out))
@@ -704,10 +704,10 @@ vv_published vv_wstore_publish_object(vv_wstore *s, const vv_cid *cid, const uin
         }
         out = publish(s, &(publication){dir, path, -1, 0, file, n}, false);
         /* Another process was faster: its object is looked at in its turn. */
-        if (out.outcome != VV_LOST || out.reason != VV_GATE_CONFLICT)
+        if (out.outcome != VV_LOST || out.reason != VV_LATCH_CONFLICT)
             return out;
     }
-    return lost(VV_GATE_UNAVAILABLE);
+    return lost(VV_LATCH_UNAVAILABLE);
 }
 
 bool vv_wstore_resolve(vv_wstore *s, bool *ret_settled, int *ret_plane, uint64_t *ret_sequence)

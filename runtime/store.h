@@ -6,7 +6,7 @@
  * good, so the failure is indeterminate: publish.lock stays held and everything else is blocked until vv_wstore_resolve
  * succeeds.
  *
- * Owned by one thread at a time, but for vv_wstore_gate and vv_wstore_takes_roots, which any thread may call.
+ * Owned by one thread at a time, but for vv_wstore_latch and vv_wstore_takes_roots, which any thread may call.
  */
 #pragma once
 
@@ -45,18 +45,18 @@ typedef struct {
 
 /* Why a batch was lost, or a store takes none. */
 typedef enum {
-    VV_GATE_OPEN,
-    VV_GATE_DISK,        /* the project's limit, the minimum of free space, ENOSPC */
-    VV_GATE_UNAVAILABLE,
-    VV_GATE_PERMISSION,
-    VV_GATE_CONFLICT,    /* a file of that name is there already */
-} vv_gate;
+    VV_LATCH_OPEN,
+    VV_LATCH_DISK,        /* the project's limit, the minimum of free space, ENOSPC */
+    VV_LATCH_UNAVAILABLE,
+    VV_LATCH_PERMISSION,
+    VV_LATCH_CONFLICT,    /* a file of that name is there already */
+} vv_latch;
 
 typedef enum { VV_COMMITTED, VV_REUSED, VV_LOST, VV_BLOCKED, VV_INDETERMINATE } vv_outcome;
 
 typedef struct {
     vv_outcome outcome;
-    vv_gate reason;    /* of VV_LOST */
+    vv_latch reason;    /* of VV_LOST */
     uint64_t sequence; /* of a segment, where committed or indeterminate */
 } vv_published;
 
@@ -85,11 +85,11 @@ void vv_wstore_be_patient(vv_wstore *s, bool patient);
 uint64_t vv_wstore_lock_timeouts(const vv_wstore *s);
 
 /* The latch: once not open it stays so until the store is closed. Any thread. */
-vv_gate vv_wstore_gate(const vv_wstore *s);
+vv_latch vv_wstore_latch(const vv_wstore *s);
 /* Whether the outcome of a publication is unknown, so that nothing else is published. One load; any thread. */
 bool vv_wstore_is_indeterminate(const vv_wstore *s);
 
-/* Whether new executions make sense: the gate is open and nothing is indeterminate. Two loads; any thread. */
+/* Whether new executions make sense: the latch is open and nothing is indeterminate. Two loads; any thread. */
 bool vv_wstore_takes_roots(const vv_wstore *s);
 
 /* Whether n bytes are within the limits just now: a look without the lock, of an answer that may be old at once. */
@@ -104,7 +104,7 @@ uint64_t vv_wstore_next(const vv_wstore *s, vv_plane p);
 vv_published vv_wstore_publish(vv_wstore *s, vv_plane p, const uint8_t *file, size_t n, bool terminal);
 /*
  * A CAS object. Also REUSED: one that is there is read and hashed whole without publish.lock, and must be the same file
- * (device, inode, size, time) under it. A different file of its name is LOST with VV_GATE_CONFLICT.
+ * (device, inode, size, time) under it. A different file of its name is LOST with VV_LATCH_CONFLICT.
  */
 vv_published vv_wstore_publish_object(vv_wstore *s, const vv_cid *cid, const uint8_t *file, size_t n);
 

@@ -187,9 +187,9 @@ bool vv_writer_is_full(const vv_writer *w)
 }
 
 /* What became of one group; why is the reason of a loss. */
-static void settle_one(const vv_flight *f, bool committed, uint64_t sequence, vv_gate why)
+static void settle_one(const vv_flight *f, bool committed, uint64_t sequence, vv_latch why)
 {
-    bool disk = why == VV_GATE_DISK;
+    bool disk = why == VV_LATCH_DISK;
     vv_account calls = committed ? VV_ACCOUNT_CALLS_FOLDED : disk ? VV_ACCOUNT_CALLS_LOST_DISK
                                                                   : VV_ACCOUNT_CALLS_LOST_PUBLISH;
     vv_account awaits = committed ? VV_ACCOUNT_AWAIT_FOLDED : disk ? VV_ACCOUNT_AWAIT_LOST_DISK
@@ -211,7 +211,7 @@ static void settle_one(const vv_flight *f, bool committed, uint64_t sequence, vv
 }
 
 /* What became of the groups in flight. */
-static void settle(vv_writer *w, bool committed, uint64_t sequence, vv_gate why)
+static void settle(vv_writer *w, bool committed, uint64_t sequence, vv_latch why)
 {
     for (uint32_t i = 0; i < w->flight_count; i++) {
         vv_flight *f = &w->flight[i];
@@ -236,7 +236,7 @@ static void begin_segment(vv_writer *w)
 /* The data batch, whole, to the store. False: nothing more can be published now. */
 static bool put_segment(vv_writer *w)
 {
-    vv_published out = {VV_LOST, VV_GATE_UNAVAILABLE, 0};
+    vv_published out = {VV_LOST, VV_LATCH_UNAVAILABLE, 0};
     if (vv_wr_ok(&w->file))
         out = vv_wstore_publish(w->store, VV_PLANE_DATA, w->file.buf, w->file.len, false);
     w->batch = out.outcome == VV_BLOCKED ? VV_BATCH_SEALED : VV_BATCH_RENAMED;
@@ -369,7 +369,7 @@ static void discard_data(vv_writer *w)
             f.awaits = x->cct.sealed_awaits;
             write_facts(w, NULL, x);
         }
-        settle_one(&f, false, 0, vv_wstore_gate(w->store));
+        settle_one(&f, false, 0, vv_wstore_latch(w->store));
     }
 }
 
@@ -381,7 +381,7 @@ static bool publish_data(vv_writer *w)
         n += has_group(x);
     if (!n)
         return true;
-    if (vv_wstore_gate(w->store) != VV_GATE_OPEN) {
+    if (vv_wstore_latch(w->store) != VV_LATCH_OPEN) {
         discard_data(w);
         atomic_fetch_add_explicit(&w->batches_lost, 1, memory_order_relaxed);
         return true;
@@ -410,7 +410,7 @@ static bool publish_table(vv_writer *w, varve_engine *e)
     vv_wr body = vv_wr_growing(TABLE_MAX), object = vv_wr_growing(TABLE_MAX + VV_CAS_FIXED);
     uint32_t functions, files;
     vv_engine_encode_table(e, &body, &functions, &files);
-    vv_published out = {VV_LOST, VV_GATE_UNAVAILABLE, 0};
+    vv_published out = {VV_LOST, VV_LATCH_UNAVAILABLE, 0};
     if (vv_wr_ok(&body)) {
         vv_cas_encode(&object, VV_CODEC_FUNCTION_TABLE, body.buf, body.len);
         vv_cid cid;
@@ -482,7 +482,7 @@ static vv_published end_meta(vv_writer *w, uint64_t records, bool terminal)
 {
     vv_meta_end(&w->file, records);
     if (!vv_wr_ok(&w->file))
-        return (vv_published){VV_LOST, VV_GATE_UNAVAILABLE, 0};
+        return (vv_published){VV_LOST, VV_LATCH_UNAVAILABLE, 0};
     return vv_wstore_publish(w->store, VV_PLANE_META, w->file.buf, w->file.len, terminal);
 }
 
@@ -606,7 +606,7 @@ static void terms_settled(vv_writer *w, unsigned outcome)
 /* Through the latch the ends have one try: the terms must leave them room. */
 static bool terms_fit(const vv_writer *w, size_t terms, uint64_t ends)
 {
-    return vv_wstore_gate(w->store) == VV_GATE_OPEN ||
+    return vv_wstore_latch(w->store) == VV_LATCH_OPEN ||
            vv_wstore_fits(w->store, terms + ends * META_RECORD_MAX + VV_META_HEADER + VV_SEAL_BYTES);
 }
 
@@ -629,7 +629,7 @@ static bool publish_some_terms(vv_writer *w, vv_exec *x, vv_exec **ret_rest)
     if (!n)
         return true;
     vv_health_end(&w->evidence, n);
-    vv_published out = {VV_LOST, VV_GATE_UNAVAILABLE, 0};
+    vv_published out = {VV_LOST, VV_LATCH_UNAVAILABLE, 0};
     if (vv_wr_ok(&w->evidence) && terms_fit(w, w->evidence.len, n))
         out = vv_wstore_publish(w->store, VV_PLANE_HEALTH, w->evidence.buf, w->evidence.len, true);
     if (out.outcome == VV_INDETERMINATE)
@@ -683,7 +683,7 @@ static bool publish_some_ends(vv_writer *w, bool *ret_done)
 {
     uint64_t records = 0, starts = 0, ends = 0;
     begin_meta(w);
-    if (vv_wstore_gate(w->store) != VV_GATE_OPEN) {
+    if (vv_wstore_latch(w->store) != VV_LATCH_OPEN) {
         /* Through the latch there is one way only, so the starts go in front. */
         if (vv_wstore_next(w->store, VV_PLANE_META) == 1)
             add_stream_started(w, &records);
@@ -737,7 +737,7 @@ static bool publish_ends(vv_writer *w)
 static void settle_resolved(vv_writer *w, int plane, uint64_t sequence)
 {
     if (plane == VV_PLANE_DATA) {
-        settle(w, true, sequence, VV_GATE_OPEN);
+        settle(w, true, sequence, VV_LATCH_OPEN);
     } else if (plane == VV_PLANE_HEALTH) {
         terms_settled(w, VV_TERMS_DONE);
     } else if (plane == VV_PLANE_META) {
@@ -761,11 +761,11 @@ bool vv_writer_cycle(vv_writer *w)
     uint64_t lost = atomic_load_explicit(&w->batches_lost, memory_order_relaxed);
     if (w->batch == VV_BATCH_SEALED && !put_segment(w))
         return false;
-    if (vv_wstore_gate(w->store) == VV_GATE_OPEN && !publish_starts(w))
+    if (vv_wstore_latch(w->store) == VV_LATCH_OPEN && !publish_starts(w))
         return false;
     if (!publish_data(w))
         return false;
     w->urgent = false;
     return publish_ends(w) && lost == atomic_load_explicit(&w->batches_lost, memory_order_relaxed) &&
-           vv_wstore_gate(w->store) == VV_GATE_OPEN;
+           vv_wstore_latch(w->store) == VV_LATCH_OPEN;
 }

@@ -160,11 +160,11 @@ START_TEST(gate_processes_at_the_limit)
             vv_published p = vv_wstore_publish(w, VV_PLANE_DATA, b.buf, b.len, false);
             more = p.outcome == VV_COMMITTED || p.outcome == VV_BLOCKED;
             committed += p.outcome == VV_COMMITTED;
-            if (p.outcome == VV_LOST && p.reason != VV_GATE_DISK)
+            if (p.outcome == VV_LOST && p.reason != VV_LATCH_DISK)
                 _exit(3);
             vv_wr_done(&b);
         }
-        bool ok = vv_wstore_gate(w) == VV_GATE_DISK && vv_wstore_high(w, VV_PLANE_DATA) == committed;
+        bool ok = vv_wstore_latch(w) == VV_LATCH_DISK && vv_wstore_high(w, VV_PLANE_DATA) == committed;
         vv_wstore_close(w);
         _exit(ok ? 0 : 4);
     }
@@ -222,15 +222,15 @@ static const struct {
     int swaps;
     bool remove, bad, absent;
     vv_outcome outcome;
-    vv_gate reason;
+    vv_latch reason;
 } swaps[] = {
-    {0, false, false, false, VV_REUSED, VV_GATE_OPEN},
-    {1, false, false, false, VV_REUSED, VV_GATE_OPEN},          /* another good file: looked at again */
-    {3, false, false, false, VV_REUSED, VV_GATE_OPEN},
-    {1, true, false, false, VV_COMMITTED, VV_GATE_OPEN},        /* gone: published */
-    {1, false, true, false, VV_LOST, VV_GATE_CONFLICT},         /* a bad one: never accepted on the old look */
-    {100, false, false, false, VV_LOST, VV_GATE_UNAVAILABLE},   /* it never holds still */
-    {1, false, false, true, VV_REUSED, VV_GATE_OPEN},           /* absent, then another was faster */
+    {0, false, false, false, VV_REUSED, VV_LATCH_OPEN},
+    {1, false, false, false, VV_REUSED, VV_LATCH_OPEN},          /* another good file: looked at again */
+    {3, false, false, false, VV_REUSED, VV_LATCH_OPEN},
+    {1, true, false, false, VV_COMMITTED, VV_LATCH_OPEN},        /* gone: published */
+    {1, false, true, false, VV_LOST, VV_LATCH_CONFLICT},         /* a bad one: never accepted on the old look */
+    {100, false, false, false, VV_LOST, VV_LATCH_UNAVAILABLE},   /* it never holds still */
+    {1, false, false, true, VV_REUSED, VV_LATCH_OPEN},           /* absent, then another was faster */
 };
 
 START_TEST(gate_cas_hit_is_rehashed_and_rechecked)
@@ -259,7 +259,7 @@ START_TEST(gate_cas_hit_is_rehashed_and_rechecked)
     ck_assert_int_eq(p.outcome, swaps[_i].outcome);
     if (p.outcome == VV_LOST)
         ck_assert_int_eq(p.reason, swaps[_i].reason);
-    ck_assert_int_eq(vv_wstore_gate(store), VV_GATE_OPEN);
+    ck_assert_int_eq(vv_wstore_latch(store), VV_LATCH_OPEN);
     vv_wstore_close(store);
     vv_wr_done(&obj);
     store_remove(&s);

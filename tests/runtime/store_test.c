@@ -221,19 +221,19 @@ END_TEST
 static const struct {
     vv_step at;
     int os;
-    vv_gate reason, gate;
+    vv_latch reason, gate;
     bool charged; /* a temporary stays */
 } before[] = {
-    {VV_STEP_LOCK, EIO, VV_GATE_UNAVAILABLE, VV_GATE_OPEN, false},
-    {VV_STEP_LEDGER_READ, EIO, VV_GATE_UNAVAILABLE, VV_GATE_UNAVAILABLE, false},
-    {VV_STEP_DIRECTORY, EACCES, VV_GATE_PERMISSION, VV_GATE_OPEN, false},
-    {VV_STEP_CREATE, ENOSPC, VV_GATE_DISK, VV_GATE_DISK, false},
-    {VV_STEP_WRITE, ENOSPC, VV_GATE_DISK, VV_GATE_DISK, false},
-    {VV_STEP_WRITE, EIO, VV_GATE_UNAVAILABLE, VV_GATE_OPEN, false},
-    {VV_STEP_FSYNC_FILE, EIO, VV_GATE_UNAVAILABLE, VV_GATE_OPEN, true},
-    {VV_STEP_FSYNC_FILE, ENOSPC, VV_GATE_DISK, VV_GATE_DISK, true},
-    {VV_STEP_RENAME, EIO, VV_GATE_UNAVAILABLE, VV_GATE_OPEN, true},
-    {VV_STEP_RENAME, EROFS, VV_GATE_PERMISSION, VV_GATE_OPEN, true},
+    {VV_STEP_LOCK, EIO, VV_LATCH_UNAVAILABLE, VV_LATCH_OPEN, false},
+    {VV_STEP_LEDGER_READ, EIO, VV_LATCH_UNAVAILABLE, VV_LATCH_UNAVAILABLE, false},
+    {VV_STEP_DIRECTORY, EACCES, VV_LATCH_PERMISSION, VV_LATCH_OPEN, false},
+    {VV_STEP_CREATE, ENOSPC, VV_LATCH_DISK, VV_LATCH_DISK, false},
+    {VV_STEP_WRITE, ENOSPC, VV_LATCH_DISK, VV_LATCH_DISK, false},
+    {VV_STEP_WRITE, EIO, VV_LATCH_UNAVAILABLE, VV_LATCH_OPEN, false},
+    {VV_STEP_FSYNC_FILE, EIO, VV_LATCH_UNAVAILABLE, VV_LATCH_OPEN, true},
+    {VV_STEP_FSYNC_FILE, ENOSPC, VV_LATCH_DISK, VV_LATCH_DISK, true},
+    {VV_STEP_RENAME, EIO, VV_LATCH_UNAVAILABLE, VV_LATCH_OPEN, true},
+    {VV_STEP_RENAME, EROFS, VV_LATCH_PERMISSION, VV_LATCH_OPEN, true},
 };
 
 START_TEST(fails_before_the_rename)
@@ -246,11 +246,11 @@ START_TEST(fails_before_the_rename)
     vv_published p = publish(s, VV_PLANE_DATA);
     ck_assert_int_eq(p.outcome, VV_LOST);
     ck_assert_int_eq(p.reason, before[_i].reason);
-    ck_assert_int_eq(vv_wstore_gate(s), before[_i].gate);
+    ck_assert_int_eq(vv_wstore_latch(s), before[_i].gate);
     ck_assert_uint_eq(vv_wstore_next(s, VV_PLANE_DATA), 2);
     ck_assert(before[_i].charged ? ledger() > usage : ledger() == usage);
     assert_ledger();
-    bool open = before[_i].gate == VV_GATE_OPEN;
+    bool open = before[_i].gate == VV_LATCH_OPEN;
     ck_assert(vv_wstore_takes_roots(s) == open);
     p = publish(s, VV_PLANE_DATA);
     ck_assert_int_eq(p.outcome, open ? VV_COMMITTED : VV_LOST);
@@ -323,18 +323,18 @@ START_TEST(limits)
     ck_assert_int_eq(publish(s, VV_PLANE_DATA).outcome, VV_COMMITTED);
     vv_published p = publish(s, VV_PLANE_DATA);
     ck_assert_int_eq(p.outcome, VV_LOST);
-    ck_assert_int_eq(p.reason, VV_GATE_DISK);
+    ck_assert_int_eq(p.reason, VV_LATCH_DISK);
     ck_assert_int_eq(publish_as(s, 7, VV_PLANE_META, true).outcome, VV_LOST);
     vv_wstore_close(s);
     faults f = {.free = 1000 + 82 + 48};
     s = open_store(7, &f);
     ck_assert_int_eq(publish(s, VV_PLANE_DATA).outcome, VV_COMMITTED);
     f.free--;
-    ck_assert_int_eq(publish(s, VV_PLANE_DATA).reason, VV_GATE_DISK);
+    ck_assert_int_eq(publish(s, VV_PLANE_DATA).reason, VV_LATCH_DISK);
     vv_wstore_close(s);
     f.free = 999;
     s = open_store(7, &f);
-    ck_assert_int_eq(vv_wstore_gate(s), VV_GATE_DISK);
+    ck_assert_int_eq(vv_wstore_latch(s), VV_LATCH_DISK);
     vv_wstore_close(s);
 }
 END_TEST
@@ -356,7 +356,7 @@ START_TEST(objects)
     f.os = EIO;
     f.times = 1;
     publish(s, VV_PLANE_DATA);
-    ck_assert_int_eq(vv_wstore_gate(s), VV_GATE_UNAVAILABLE);
+    ck_assert_int_eq(vv_wstore_latch(s), VV_LATCH_UNAVAILABLE);
     ck_assert_int_eq(vv_wstore_publish_object(s, &cid, w.buf, w.len).outcome, VV_REUSED);
     vv_wstore_close(s);
     char path[256], name[VV_CAS_PATH];
@@ -368,8 +368,8 @@ START_TEST(objects)
     s = open_store(7, NULL);
     vv_published p = vv_wstore_publish_object(s, &cid, w.buf, w.len);
     ck_assert_int_eq(p.outcome, VV_LOST);
-    ck_assert_int_eq(p.reason, VV_GATE_CONFLICT);
-    ck_assert_int_eq(vv_wstore_gate(s), VV_GATE_OPEN);
+    ck_assert_int_eq(p.reason, VV_LATCH_CONFLICT);
+    ck_assert_int_eq(vv_wstore_latch(s), VV_LATCH_OPEN);
     vv_wstore_close(s);
     vv_wr_done(&w);
 }
@@ -381,8 +381,8 @@ START_TEST(conflict)
     put_file(SEVENS "/data/00000000000000000001.bamldata", "foreign");
     vv_published p = publish(s, VV_PLANE_DATA);
     ck_assert_int_eq(p.outcome, VV_LOST);
-    ck_assert_int_eq(p.reason, VV_GATE_CONFLICT);
-    ck_assert_int_eq(vv_wstore_gate(s), VV_GATE_UNAVAILABLE);
+    ck_assert_int_eq(p.reason, VV_LATCH_CONFLICT);
+    ck_assert_int_eq(vv_wstore_latch(s), VV_LATCH_UNAVAILABLE);
     vv_wstore_close(s);
 }
 END_TEST
