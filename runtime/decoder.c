@@ -301,7 +301,8 @@ static void place_spawn(vv_lthread *child, const vv_lthread *parent, uint64_t up
     child->parent_batch = parent->batch;
     if (!parent->depth && !parent->excess)
         return;
-    if (up < parent->excess) {
+    /* The call, or the outermost in its stead, has no frame. */
+    if (up < parent->excess || !parent->depth) {
         child->spawn_node = vv_overflow_node(VV_OVERFLOW_INVALID_PARENT, VV_EDGE_CALL);
         return;
     }

@@ -266,6 +266,37 @@ START_TEST(gate_awaited_end_unmatched)
 }
 END_TEST
 
+/* A call without memory for its frame spawns, in its own name and in its callers': the children are counted below an
+ * invalid parent, with all their calls. */
+START_TEST(gate_spawn_from_a_call_without_a_frame)
+{
+    run r;
+    begin(&r);
+    varve_thread *t = varve_thread_spawn(r.thread, 0, 0, NULL, 0);
+    varve_thread_start(t, varve_ticks());
+    settle(&r);
+    varve_call_begin(t, r.leaf, 0);
+    r.session->decoder.relieved_ticks = varve_ticks() + vv_clock_lead(&r.session->clock);
+    uint64_t n = take_memory(&r);
+    settle(&r);
+    give_memory(&r, n);
+    for (unsigned up = 0; up < 3; up++) {
+        varve_thread *child = varve_thread_spawn(t, up, 0, NULL, 0);
+        varve_thread_start(child, varve_ticks());
+        varve_call_begin(child, r.leaf, 0);
+        varve_call_end(child, VARVE_CALL_OK);
+        varve_thread_end(child, VARVE_THREAD_COMPLETED);
+    }
+    settle(&r);
+    const vv_counters *below = &r.exec->cct.overflow[VV_OVERFLOW_INVALID_PARENT][VV_EDGE_SPAWN];
+    ck_assert_uint_eq(below->started, 4); /* and the call without a frame */
+    ck_assert_uint_eq(below->ok, 3);
+    varve_thread_end(t, VARVE_THREAD_COMPLETED);
+    vv_accounting a = finish(&r);
+    ck_assert_uint_eq(a.v[VV_ACCOUNT_CALLS_FOLDED], a.v[VV_ACCOUNT_CALLS_ATTEMPTED]);
+}
+END_TEST
+
 /* A difference that no reason explains. */
 START_TEST(gate_await_unreconciled)
 {
@@ -494,6 +525,7 @@ int main(void)
     tcase_add_test(c, gate_await_memory_exceeded);
     tcase_add_test(c, gate_awaited_end_transport_exceeded);
     tcase_add_test(c, gate_awaited_end_unmatched);
+    tcase_add_test(c, gate_spawn_from_a_call_without_a_frame);
     tcase_add_test(c, gate_await_unreconciled);
     tcase_add_test(c, gate_self_time_underflow);
     tcase_add_loop_test(c, gate_lost_group, 0, (int)VV_ARRAY_LEN(lost_groups));
