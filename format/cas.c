@@ -4,10 +4,9 @@
 
 #include "base/sha256.h"
 #include "base/text.h"
-#include "format/segment.h"
+#include "format/sealed.h"
 
-static const char magic[8] = {'B', 'A', 'M', 'L', 'V', 'A', 'L', '1'};
-enum { CAS_VERSION = 1 };
+static const vv_sealed_kind kind = {"BAMLVAL1", 1, "content-addressed object"};
 
 void vv_cid_of(vv_cid *ret, uint16_t codec, const void *body, size_t n)
 {
@@ -25,8 +24,7 @@ void vv_cas_encode(vv_wr *w, uint16_t codec, const void *body, size_t n)
     size_t from = w->len;
     vv_cid cid;
     vv_cid_of(&cid, codec, body, n);
-    vv_wr_bytes(w, magic, sizeof magic);
-    vv_wr_u16(w, CAS_VERSION);
+    vv_sealed_begin(w, &kind);
     vv_wr_u16(w, codec);
     vv_wr_u64(w, n);
     vv_wr_bytes(w, cid.b, sizeof cid.b);
@@ -36,16 +34,10 @@ void vv_cas_encode(vv_wr *w, uint16_t codec, const void *body, size_t n)
 
 vv_code vv_cas_decode(vv_cas_object *ret, const uint8_t *p, size_t n, const vv_cid *expect, vv_error *err)
 {
-    vv_code rc = vv_seal_check(p, n, err);
+    vv_rd r;
+    vv_code rc = vv_sealed_open(&r, &kind, p, n, false, err);
     if (rc != VV_OK)
         return rc;
-    vv_rd r = vv_rd_init(p, n - VV_SEAL_BYTES);
-    const uint8_t *m = vv_rd_take(&r, sizeof magic);
-    if (m && memcmp(m, magic, sizeof magic) != 0)
-        return vv_fail_decode(err, "InvalidMagic", 0, "not a content-addressed object");
-    uint16_t version = vv_rd_u16(&r);
-    if (vv_rd_ok(&r) && version != CAS_VERSION)
-        return vv_fail_decode(err, "UnsupportedVersion", 8, "object format version %u", version);
     vv_cas_object o = {.codec = vv_rd_u16(&r)};
     uint64_t body_len = vv_rd_u64(&r);
     vv_rd_copy(&r, o.cid.b, sizeof o.cid.b);

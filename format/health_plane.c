@@ -2,47 +2,22 @@
 
 #include "format/health_plane.h"
 
-#include <inttypes.h>
-
 #include "base/text.h"
 
-static const char magic[8] = {'V', 'A', 'R', 'V', 'H', 'L', 'T', '1'};
-enum { LENGTH_AT = VV_HEALTH_PLANE_HEADER - 8, COUNT_AT = VV_HEALTH_PLANE_HEADER - 16 };
+static const vv_sealed_kind kind = {"VARVHLT1", VV_HEALTH_PLANE_VERSION, "health segment"};
 
 vv_code vv_health_open(vv_health_segment *s, const uint8_t *p, size_t n, const vv_euid *euid, uint64_t sequence,
                        bool trusted, vv_error *err)
 {
-    if (!trusted || n < VV_SEAL_BYTES) {
-        vv_code rc = vv_seal_check(p, n, err);
-        if (rc != VV_OK)
-            return rc;
-    }
-    vv_rd r = vv_rd_init(p, n - VV_SEAL_BYTES);
-    const uint8_t *m = vv_rd_take(&r, sizeof magic);
-    if (m && memcmp(m, magic, sizeof magic) != 0)
-        return vv_fail_decode(err, "InvalidMagic", 0, "not a segment of the health plane");
-    uint16_t version = vv_rd_u16(&r);
-    if (vv_rd_ok(&r) && version != VV_HEALTH_PLANE_VERSION)
-        return vv_fail_decode(err, "UnsupportedVersion", 8, "health segment version %u", version);
-    vv_health_segment out = {.sequence = vv_rd_u64(&r)};
-    vv_rd_copy(&r, out.euid.b, sizeof out.euid.b);
-    if (!vv_rd_ok(&r))
-        return vv_rd_error(&r, "health segment", err);
-    if (euid && memcmp(euid, &out.euid, sizeof *euid) != 0)
-        return vv_fail_decode(err, "EuidMismatch", 18, "the segment belongs to another stream");
-    if (sequence && sequence != out.sequence)
-        return vv_fail_decode(err, "SequenceMismatch", 10, "the segment says sequence %" PRIu64 " instead of %" PRIu64,
-                              out.sequence, sequence);
-    out.record_count = vv_rd_u64(&r);
-    uint64_t len = vv_rd_u64(&r);
-    if (len > vv_rd_left(&r))
-        vv_rd_fail(&r, "Truncated");
-    else if (len < vv_rd_left(&r))
-        vv_rd_fail(&r, "TrailingBytes");
-    if (!vv_rd_ok(&r))
-        return vv_rd_error(&r, "health segment", err);
-    out.payload = r;
-    *s = out;
+    vv_segment_head h;
+    vv_code rc = vv_head_open(&h, &kind, p, n, euid, sequence, trusted, err);
+    if (rc != VV_OK)
+        return rc;
+    uint64_t record_count = vv_rd_u64(&h.r);
+    rc = vv_head_payload(&h, &kind, err);
+    if (rc != VV_OK)
+        return rc;
+    *s = (vv_health_segment){.sequence = h.sequence, .euid = h.euid, .record_count = record_count, .payload = h.r};
     return VV_OK;
 }
 
@@ -124,10 +99,7 @@ uint64_t vv_health_sum(const vv_health_record *r, const char *prefix)
 
 void vv_health_begin(vv_wr *w, const vv_euid *euid, uint64_t sequence)
 {
-    vv_wr_bytes(w, magic, sizeof magic);
-    vv_wr_u16(w, VV_HEALTH_PLANE_VERSION);
-    vv_wr_u64(w, sequence);
-    vv_wr_bytes(w, euid->b, sizeof euid->b);
+    vv_head_begin(w, &kind, euid, sequence);
     vv_wr_u64(w, 0);
     vv_wr_u64(w, 0);
 }
@@ -150,7 +122,5 @@ void vv_health_add_term(vv_wr *w, const char *name, uint64_t value)
 
 void vv_health_end(vv_wr *w, uint64_t record_count)
 {
-    vv_wr_patch64(w, COUNT_AT, record_count);
-    vv_wr_patch64(w, LENGTH_AT, w->len - VV_HEALTH_PLANE_HEADER);
-    vv_seal_append(w, 0);
+    vv_head_end(w, VV_HEALTH_PLANE_HEADER, record_count);
 }

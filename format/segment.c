@@ -5,87 +5,21 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/sha256.h"
 #include "base/text.h"
 
-static const char meta_magic[8] = {'B', 'A', 'M', 'L', 'M', 'E', 'T', '1'};
-static const char data_magic[8] = {'B', 'A', 'M', 'L', 'D', 'A', 'T', '1'};
+static const vv_sealed_kind meta_kind = {"BAMLMET1", VV_SEGMENT_VERSION, "meta segment"};
+static const vv_sealed_kind data_kind = {"BAMLDAT1", VV_SEGMENT_VERSION, "data segment"};
 enum { EXEC_STATUSES = 5 };
-
-vv_code vv_seal_check(const uint8_t *p, size_t n, vv_error *err)
-{
-    if (n < VV_SEAL_BYTES)
-        return vv_fail_decode(err, "Truncated", n, "%zu bytes are too few for a sealed file", n);
-    uint8_t sum[VV_SHA256_BYTES];
-    vv_sha256(p, n - VV_SEAL_BYTES, sum);
-    if (memcmp(sum, p + n - VV_SEAL_BYTES, VV_SEAL_BYTES) != 0)
-        return vv_fail_decode(err, "InvalidChecksum", n - VV_SEAL_BYTES, "the checksum does not match");
-    return VV_OK;
-}
-
-void vv_seal_append(vv_wr *w, size_t from)
-{
-    uint8_t sum[VV_SHA256_BYTES];
-    if (!vv_wr_ok(w) || from > w->len)
-        return;
-    vv_sha256(w->buf + from, w->len - from, sum);
-    vv_wr_bytes(w, sum, sizeof sum);
-}
-
-/* What both planes begin with. */
-typedef struct {
-    uint64_t sequence;
-    vv_euid euid;
-    vv_rd r; /* behind the euid, in front of the seal */
-} head;
-
-static vv_code open_head(head *h, const char *magic, const uint8_t *p, size_t n, const vv_euid *euid, uint64_t sequence,
-                         bool trusted, vv_error *err)
-{
-    if (!trusted || n < VV_SEAL_BYTES) {
-        vv_code rc = vv_seal_check(p, n, err);
-        if (rc != VV_OK)
-            return rc;
-    }
-    h->r = vv_rd_init(p, n - VV_SEAL_BYTES);
-    const uint8_t *m = vv_rd_take(&h->r, 8);
-    if (m && memcmp(m, magic, 8) != 0)
-        return vv_fail_decode(err, "InvalidMagic", 0, "not a segment of this plane");
-    uint16_t version = vv_rd_u16(&h->r);
-    if (vv_rd_ok(&h->r) && version != VV_SEGMENT_VERSION)
-        return vv_fail_decode(err, "UnsupportedVersion", 8, "segment version %u", version);
-    h->sequence = vv_rd_u64(&h->r);
-    vv_rd_copy(&h->r, h->euid.b, sizeof h->euid.b);
-    if (!vv_rd_ok(&h->r))
-        return vv_rd_error(&h->r, "segment header", err);
-    if (euid && memcmp(euid, &h->euid, sizeof *euid) != 0)
-        return vv_fail_decode(err, "EuidMismatch", 18, "the segment belongs to another stream");
-    if (sequence && sequence != h->sequence)
-        return vv_fail_decode(err, "SequenceMismatch", 10, "the segment says sequence %" PRIu64 " instead of %" PRIu64,
-                              h->sequence, sequence);
-    return VV_OK;
-}
-
-/* The payload's length, which must be all that is left. */
-static vv_code open_payload(vv_rd *r, vv_error *err)
-{
-    uint64_t len = vv_rd_u64(r);
-    if (len > vv_rd_left(r))
-        vv_rd_fail(r, "Truncated");
-    else if (len < vv_rd_left(r))
-        vv_rd_fail(r, "TrailingBytes");
-    return vv_rd_error(r, "segment", err);
-}
 
 vv_code vv_data_open(vv_data_segment *s, const uint8_t *p, size_t n, const vv_euid *euid, uint64_t sequence,
                      bool trusted, vv_error *err)
 {
-    head h;
-    vv_code rc = open_head(&h, data_magic, p, n, euid, sequence, trusted, err);
+    vv_segment_head h;
+    vv_code rc = vv_head_open(&h, &data_kind, p, n, euid, sequence, trusted, err);
     if (rc != VV_OK)
         return rc;
     uint64_t group_count = vv_rd_u64(&h.r);
-    rc = open_payload(&h.r, err);
+    rc = vv_head_payload(&h, &data_kind, err);
     if (rc != VV_OK)
         return rc;
     *s = (vv_data_segment){.sequence = h.sequence, .euid = h.euid, .group_count = group_count, .payload = h.r};
@@ -142,25 +76,9 @@ vv_code vv_data_next(vv_data_segment *s, vv_group *ret, bool *ret_more, vv_error
     return VV_OK;
 }
 
-static void begin(vv_wr *w, const char *magic, const vv_euid *euid, uint64_t sequence)
-{
-    vv_wr_bytes(w, magic, 8);
-    vv_wr_u16(w, VV_SEGMENT_VERSION);
-    vv_wr_u64(w, sequence);
-    vv_wr_bytes(w, euid->b, sizeof euid->b);
-}
-
-/* Patches count and payload length, the last two fields of a header of header bytes, and seals. */
-static void end(vv_wr *w, size_t header, uint64_t count)
-{
-    vv_wr_patch64(w, header - 16, count);
-    vv_wr_patch64(w, header - 8, w->len - header);
-    vv_seal_append(w, 0);
-}
-
 void vv_data_begin(vv_wr *w, const vv_euid *euid, uint64_t sequence)
 {
-    begin(w, data_magic, euid, sequence);
+    vv_head_begin(w, &data_kind, euid, sequence);
     vv_wr_u64(w, 0);
     vv_wr_u64(w, 0);
 }
@@ -179,19 +97,19 @@ void vv_data_add(vv_wr *w, const vv_group *g)
 
 void vv_data_end(vv_wr *w, uint64_t group_count)
 {
-    end(w, VV_DATA_HEADER, group_count);
+    vv_head_end(w, VV_DATA_HEADER, group_count);
 }
 
 vv_code vv_meta_open(vv_meta_segment *s, const uint8_t *p, size_t n, const vv_euid *euid, uint64_t sequence,
                      bool trusted, vv_error *err)
 {
-    head h;
-    vv_code rc = open_head(&h, meta_magic, p, n, euid, sequence, trusted, err);
+    vv_segment_head h;
+    vv_code rc = vv_head_open(&h, &meta_kind, p, n, euid, sequence, trusted, err);
     if (rc != VV_OK)
         return rc;
     uint64_t high_water = vv_rd_u64(&h.r);
     uint64_t record_count = vv_rd_u64(&h.r);
-    rc = open_payload(&h.r, err);
+    rc = vv_head_payload(&h, &meta_kind, err);
     if (rc != VV_OK)
         return rc;
     *s = (vv_meta_segment){
@@ -321,7 +239,7 @@ vv_code vv_meta_next(vv_meta_segment *s, vv_meta_record *ret, bool *ret_more, vv
 
 void vv_meta_begin(vv_wr *w, const vv_euid *euid, uint64_t sequence, uint64_t data_high_water)
 {
-    begin(w, meta_magic, euid, sequence);
+    vv_head_begin(w, &meta_kind, euid, sequence);
     vv_wr_u64(w, data_high_water);
     vv_wr_u64(w, 0);
     vv_wr_u64(w, 0);
@@ -390,7 +308,7 @@ void vv_meta_add(vv_wr *w, const vv_meta_record *m)
 
 void vv_meta_end(vv_wr *w, uint64_t record_count)
 {
-    end(w, VV_META_HEADER, record_count);
+    vv_head_end(w, VV_META_HEADER, record_count);
 }
 
 static const struct {

@@ -12,12 +12,12 @@
 
 #include "format/evidence.h"
 #include "format/health.h"
+#include "format/sealed.h"
 
 enum {
     VV_SEGMENT_VERSION = 2,
     VV_DATA_HEADER = 50,
     VV_META_HEADER = 58,
-    VV_SEAL_BYTES = 32,
     VV_GROUP_FIXED = 65,
 };
 
@@ -143,11 +143,6 @@ VV_MUST_CHECK vv_code vv_meta_next(vv_meta_segment *s, vv_meta_record *ret, bool
 void vv_meta_begin(vv_wr *w, const vv_euid *euid, uint64_t sequence, uint64_t data_high_water);
 void vv_meta_add(vv_wr *w, const vv_meta_record *m); /* a text over 65536 bytes fails the writer as StringTooLong */
 void vv_meta_end(vv_wr *w, uint64_t record_count);
-
-/* Only the seal: at least 32 bytes, and the last 32 are the SHA-256 of the rest. Errors Truncated, InvalidChecksum. */
-VV_MUST_CHECK vv_code vv_seal_check(const uint8_t *p, size_t n, vv_error *err);
-/* Appends the SHA-256 of all that w holds from offset from on. */
-void vv_seal_append(vv_wr *w, size_t from);
 
 /* Segment file names: 20 digits and the plane's extension. */
 enum { VV_SEGMENT_NAME = 34 };
