@@ -53,15 +53,28 @@ static inline void store_remove(const test_store *s)
     nftw(s->dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static inline varve_session *session_at(const test_store *s, uint64_t interval_ms)
+/* What a session in this store asks for; the interval is the caller's until the session is open. */
+static inline varve_options options_in(const test_store *s, const uint64_t *interval_ms)
 {
-    varve_session *v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options),
-                                                           .host_version = "test 1",
-                                                           .store_root = s->root,
-                                                           .minimum_free_bytes = 1,
-                                                           .publish_interval_ms = &interval_ms});
+    return (varve_options){.struct_size = sizeof(varve_options),
+                           .host_version = "test 1",
+                           .store_root = s->root,
+                           .minimum_free_bytes = 1,
+                           .publish_interval_ms = interval_ms};
+}
+
+static inline varve_status status_of(varve_session *v)
+{
     varve_status st;
     varve_session_status(v, &st);
+    return st;
+}
+
+static inline varve_session *session_at(const test_store *s, uint64_t interval_ms)
+{
+    varve_options o = options_in(s, &interval_ms);
+    varve_session *v = varve_session_open(&o);
+    varve_status st = status_of(v);
     ck_assert_msg(st.state == VARVE_ACTIVE, "%s", st.reason);
     return v;
 }
@@ -69,6 +82,20 @@ static inline varve_session *session_at(const test_store *s, uint64_t interval_m
 static inline uint32_t function(varve_engine *e, const char *name)
 {
     return varve_function_add(e, &(varve_function_info){.fqn = name});
+}
+
+/* A call that returns at once. */
+static inline void call_once(varve_thread *t, uint32_t f)
+{
+    varve_call_begin(t, f, 0);
+    varve_call_end(t, VARVE_CALL_OK);
+}
+
+/* An execution's usual end: first its thread's, then its root's. */
+static inline void execution_end(varve_root *r, varve_thread *t)
+{
+    varve_thread_end(t, VARVE_THREAD_COMPLETED);
+    varve_root_end(r, VARVE_SUCCEEDED);
 }
 
 /* One execution as a reader sees it now. */
@@ -121,6 +148,58 @@ static inline void look_done(look *l)
     vv_source_close(l->source);
 }
 
+/*
+ * A host program in small: a store, a session that records into it, an engine, one execution with its first thread.
+ * The order of a test: rig_live (or rig_stepped, of inside.h), rig_begin, what it records, rig_end, rig_close, what it
+ * expects of the look, rig_remove.
+ */
+typedef struct {
+    test_store store;
+    varve_session *session;
+    varve_engine *engine;
+    varve_root *root;
+    varve_thread *thread;
+    look seen;
+} rig;
+
+static inline rig rig_of(test_store store, varve_session *session)
+{
+    return (rig){.store = store, .session = session, .engine = varve_engine_open(session, NULL)};
+}
+
+/* The library's own consumer publishes, each interval_ms and at a flush. */
+static inline rig rig_live(test_store store, uint64_t interval_ms)
+{
+    return rig_of(store, session_at(&store, interval_ms));
+}
+
+/* Begins the execution; returns its first thread. */
+static inline varve_thread *rig_begin(rig *g)
+{
+    g->root = varve_root_begin(g->engine, NULL, &g->thread);
+    ck_assert_ptr_nonnull(g->root);
+    return g->thread;
+}
+
+static inline void rig_end(rig *g)
+{
+    execution_end(g->root, g->thread);
+}
+
+/* Closes the session; returns the store's first execution as a reader sees it then, valid until rig_remove. */
+static inline look *rig_close(rig *g)
+{
+    varve_session_close(g->session);
+    g->seen = look_at(&g->store);
+    return &g->seen;
+}
+
+static inline void rig_remove(rig *g)
+{
+    look_done(&g->seen);
+    store_remove(&g->store);
+}
+
 /* "main>fib": names from the top, '>' a call, '~' a spawn. */
 static inline void path_of(const look *l, uint32_t i, char *out, size_t n)
 {
@@ -164,6 +243,16 @@ static inline vv_counters totals(const look *l)
     vv_counters sum = {0};
     for (uint32_t i = 0; i < l->fold->context_count; i++)
         vv_counters_add(&sum, &l->fold->contexts[i].counters);
+    return sum;
+}
+
+/* And what had no context of its own. */
+static inline vv_counters totals_with_overflow(const look *l)
+{
+    vv_counters sum = totals(l);
+    for (unsigned i = 0; i < VV_OVERFLOW_REASONS; i++)
+        for (unsigned k = 0; k < VV_EDGES; k++)
+            vv_counters_add(&sum, &l->fold->overflow[i][k]);
     return sum;
 }
 

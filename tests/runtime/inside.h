@@ -16,17 +16,52 @@
 #define TEST_SANITIZED 0
 #endif
 
+static inline varve_session *session_tested(const test_store *s, uint64_t interval_ms, uint64_t memory,
+                                            const vv_session_test *test)
+{
+    varve_options o = options_in(s, &interval_ms);
+    o.memory_bytes = memory;
+    varve_session *v = vv_session_open(&o, test);
+    ck_assert(vv_session_active(v));
+    return v;
+}
+
+/* memory: of the profiler, in bytes, 0 for its default; hooks may be NULL. */
 static inline varve_session *passive(const test_store *s, uint64_t memory, const vv_wstore_hooks *hooks)
 {
-    uint64_t interval = 3600000;
     vv_session_test test = {.no_consumer = true};
     if (hooks)
         test.hooks = *hooks;
-    varve_session *v = vv_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s->root,
-                                                        .minimum_free_bytes = 1, .memory_bytes = memory,
-                                                        .publish_interval_ms = &interval}, &test);
-    ck_assert(vv_session_active(v));
-    return v;
+    return session_tested(s, 3600000, memory, &test);
+}
+
+/* Of the publications that come to a step the first `after` pass, the next `times` fail with this errno. */
+typedef struct {
+    vv_step at;
+    int os;
+    unsigned after, times;
+} bad_disk;
+
+enum { ALWAYS = UINT_MAX };
+
+static inline int bad_disk_step(void *ctx, vv_step at)
+{
+    bad_disk *d = ctx;
+    if (at != d->at || !d->times)
+        return 0;
+    if (d->after) {
+        d->after--;
+        return 0;
+    }
+    d->times -= d->times != ALWAYS;
+    return d->os;
+}
+
+/* A rig whose consumer is the test; d: NULL for a disk without faults. */
+static inline rig rig_stepped(test_store store, uint64_t memory, bad_disk *d)
+{
+    vv_wstore_hooks hooks = {.step = bad_disk_step, .ctx = d};
+    return rig_of(store, passive(&store, memory, d ? &hooks : NULL));
 }
 
 static inline void settle(varve_session *v)

@@ -19,13 +19,6 @@ uint64_t size_of_files;
 
 enum { SMALL = 8921088, MEDIUM = 32 << 20 };
 
-static varve_status status_of(varve_session *v)
-{
-    varve_status st;
-    varve_session_status(v, &st);
-    return st;
-}
-
 static vv_slot *only_slot(varve_session *v)
 {
     for (uint32_t i = 0; i < v->registry.count; i++)

@@ -19,12 +19,6 @@ static void fib(varve_thread *t, uint32_t f, unsigned n)
     varve_call_end(t, VARVE_CALL_OK);
 }
 
-static void close_root(varve_root *r, varve_thread *t)
-{
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
-}
-
 START_TEST(counts_and_times)
 {
     test_store s = store_make();
@@ -51,10 +45,9 @@ START_TEST(counts_and_times)
         varve_call_end(t, (varve_call_status)(i % 4));
     }
     fib(t, f_fib, 4);
-    varve_call_begin(t, 0, 0);
+    call_once(t, 0);
     varve_call_end(t, VARVE_CALL_OK);
-    varve_call_end(t, VARVE_CALL_OK);
-    close_root(r, t);
+    execution_end(r, t);
     varve_root_end(r, VARVE_ABANDONED);
     varve_engine_close(e);
     varve_session_close(v);
@@ -94,13 +87,10 @@ END_TEST
  * whole. */
 START_TEST(awaits_balance)
 {
-    test_store s = store_make();
-    varve_session *v = session_at(&s, 1000);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f_main = function(e, "main"), f_resume = function(e, "resume"), f_co = function(e, "co"),
-             f_in = function(e, "in");
-    varve_thread *t, *c;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    rig g = rig_live(store_make(), 1000);
+    uint32_t f_main = function(g.engine, "main"), f_resume = function(g.engine, "resume");
+    uint32_t f_co = function(g.engine, "co"), f_in = function(g.engine, "in");
+    varve_thread *t = rig_begin(&g), *c;
     varve_call_begin(t, f_main, 0);
     c = varve_thread_spawn(t, 0, 0, "worker", 6);
     ck_assert_ptr_nonnull(c);
@@ -116,8 +106,7 @@ START_TEST(awaits_balance)
         } else {
             varve_await_end(c, now);
         }
-        varve_call_begin(c, f_in, 0);
-        varve_call_end(c, VARVE_CALL_OK);
+        call_once(c, f_in);
         now = varve_ticks();
         if (i == 2) {
             varve_call_end_at(c, VARVE_CALL_OK, now);
@@ -129,19 +118,16 @@ START_TEST(awaits_balance)
         varve_call_end(t, VARVE_CALL_OK);
     }
     varve_call_end(t, VARVE_CALL_OK);
-    close_root(r, t);
-    varve_session_close(v);
-
-    look l = look_at(&s);
-    assert_whole(&l);
-    ck_assert_uint_eq(started(&l, "main>resume"), 3);
-    ck_assert_uint_eq(counters_of(&l, "main>resume").await_count, 3);
-    ck_assert_uint_eq(started(&l, "main~co"), 1);
-    ck_assert_uint_eq(counters_of(&l, "main~co").await_count, 2);
-    ck_assert_uint_eq(started(&l, "main~co>in"), 3);
-    ck_assert(self_of_all(&l) == counters_of(&l, "main").inclusive_ns);
-    look_done(&l);
-    store_remove(&s);
+    rig_end(&g);
+    look *l = rig_close(&g);
+    assert_whole(l);
+    ck_assert_uint_eq(started(l, "main>resume"), 3);
+    ck_assert_uint_eq(counters_of(l, "main>resume").await_count, 3);
+    ck_assert_uint_eq(started(l, "main~co"), 1);
+    ck_assert_uint_eq(counters_of(l, "main~co").await_count, 2);
+    ck_assert_uint_eq(started(l, "main~co>in"), 3);
+    ck_assert(self_of_all(l) == counters_of(l, "main").inclusive_ns);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -149,12 +135,9 @@ END_TEST
  * cancelled. */
 START_TEST(dies_suspended)
 {
-    test_store s = store_make();
-    varve_session *v = session_at(&s, 1000);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f_main = function(e, "main"), f_co = function(e, "co"), f_in = function(e, "in");
-    varve_thread *t, *c;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    rig g = rig_live(store_make(), 1000);
+    uint32_t f_main = function(g.engine, "main"), f_co = function(g.engine, "co"), f_in = function(g.engine, "in");
+    varve_thread *t = rig_begin(&g), *c;
     varve_call_begin(t, f_main, 0);
     c = varve_thread_spawn(t, 0, 0, NULL, 0);
     uint64_t now = varve_ticks();
@@ -168,19 +151,16 @@ START_TEST(dies_suspended)
     ck_assert_uint_eq(varve_thread_depth(c), 2);
     varve_thread_end(c, VARVE_THREAD_CANCELLED);
     varve_call_end(t, VARVE_CALL_OK);
-    close_root(r, t);
-    varve_session_close(v);
-
-    look l = look_at(&s);
-    assert_whole(&l);
-    vv_counters co = counters_of(&l, "main~co"), in = counters_of(&l, "main~co>in");
+    rig_end(&g);
+    look *l = rig_close(&g);
+    assert_whole(l);
+    vv_counters co = counters_of(l, "main~co"), in = counters_of(l, "main~co>in");
     ck_assert_uint_eq(co.cancelled, 1);
     ck_assert_uint_eq(in.cancelled, 1);
     ck_assert_uint_eq(in.await_count, 1);
     ck_assert(co.direct_child_ns == in.inclusive_ns);
-    ck_assert(self_of_all(&l) == counters_of(&l, "main").inclusive_ns);
-    look_done(&l);
-    store_remove(&s);
+    ck_assert(self_of_all(l) == counters_of(l, "main").inclusive_ns);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -207,13 +187,11 @@ enum { WORKERS = 4, FIB5 = 15 };
 /* Workers of other OS threads, spawned from the frame one up, some of them still at work after the root returned. */
 START_TEST(os_threads)
 {
-    test_store s = store_make();
-    varve_session *v = session_at(&s, 20);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f_main = function(e, "main"), f_pool = function(e, "pool"), f_work = function(e, "work");
-    uint32_t site = varve_site_add(e, varve_file_add(e, "m"), 1, 2, 3);
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    rig g = rig_live(store_make(), 20);
+    uint32_t f_main = function(g.engine, "main"), f_pool = function(g.engine, "pool");
+    uint32_t f_work = function(g.engine, "work");
+    uint32_t site = varve_site_add(g.engine, varve_file_add(g.engine, "m"), 1, 2, 3);
+    varve_thread *t = rig_begin(&g);
     varve_call_begin(t, f_main, 0);
     varve_call_begin(t, f_pool, 0);
     worker w[WORKERS];
@@ -225,44 +203,38 @@ START_TEST(os_threads)
     }
     varve_call_end(t, VARVE_CALL_OK);
     varve_call_end(t, VARVE_CALL_OK);
-    close_root(r, t);
+    rig_end(&g);
     for (unsigned i = 0; i < WORKERS; i++)
         pthread_join(id[i], NULL);
-    varve_session_close(v);
-
-    look l = look_at(&s);
-    assert_whole(&l);
-    ck_assert_uint_eq(started(&l, "main>pool"), 1);
-    ck_assert_uint_eq(started(&l, "main~work"), WORKERS);
-    ck_assert_uint_eq(totals(&l).started, 2 + WORKERS * (1 + 2000 * FIB5));
-    ck_assert_uint_eq(totals(&l).ok, totals(&l).started);
-    ck_assert_uint_eq(l.fold->thread_count, 1 + WORKERS);
-    for (size_t i = 0; i < l.fold->thread_count; i++) {
-        const vv_thread_start *a = &l.fold->threads[i].start;
+    look *l = rig_close(&g);
+    assert_whole(l);
+    ck_assert_uint_eq(started(l, "main>pool"), 1);
+    ck_assert_uint_eq(started(l, "main~work"), WORKERS);
+    ck_assert_uint_eq(totals(l).started, 2 + WORKERS * (1 + 2000 * FIB5));
+    ck_assert_uint_eq(totals(l).ok, totals(l).started);
+    ck_assert_uint_eq(l->fold->thread_count, 1 + WORKERS);
+    for (size_t i = 0; i < l->fold->thread_count; i++) {
+        const vv_thread_start *a = &l->fold->threads[i].start;
         if (!a->has_parent)
             continue;
         ck_assert(a->has_spawn_call && a->has_spawn_site && a->spawn_site.line == 3);
         ck_assert_uint_eq(vv_call_number(&a->spawn_call), 1);
         ck_assert(vv_str_eq(a->name, vv_cstr("w?")));
     }
-    look_done(&l);
-    store_remove(&s);
+    rig_remove(&g);
 }
 END_TEST
 
 /* A running program is read while it runs: open calls are started, not completed; then a new function appears. */
 START_TEST(live_and_growing)
 {
-    test_store s = store_make();
-    varve_session *v = session_at(&s, 1000);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f_main = function(e, "main"), f_a = function(e, "a");
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    rig g = rig_live(store_make(), 1000);
+    uint32_t f_main = function(g.engine, "main"), f_a = function(g.engine, "a");
+    varve_thread *t = rig_begin(&g);
     varve_call_begin(t, f_main, 0);
     fib(t, f_a, 3);
-    ck_assert(varve_flush(v, 10000));
-    look l = look_at(&s);
+    ck_assert(varve_flush(g.session, 10000));
+    look l = look_at(&g.store);
     ck_assert(l.stream->alive);
     ck_assert_int_eq(l.execution->status, VV_EXEC_RUNNING);
     ck_assert_uint_eq(started(&l, "main"), 1);
@@ -271,72 +243,67 @@ START_TEST(live_and_growing)
     ck_assert_uint_eq(l.table.function_count, 2);
     look_done(&l);
     /* Not referred to yet: no new table. */
-    uint32_t f_b = function(e, "b");
+    uint32_t f_b = function(g.engine, "b");
     fib(t, f_a, 3);
-    ck_assert(varve_flush(v, 10000));
-    l = look_at(&s);
+    ck_assert(varve_flush(g.session, 10000));
+    l = look_at(&g.store);
     ck_assert_uint_eq(l.stream->engine_count, 1);
     look_done(&l);
     fib(t, f_b, 1);
-    ck_assert(varve_flush(v, 10000));
-    l = look_at(&s);
+    ck_assert(varve_flush(g.session, 10000));
+    l = look_at(&g.store);
     ck_assert_uint_eq(l.stream->engine_count, 2);
     ck_assert_uint_eq(l.table.function_count, 3);
     ck_assert_uint_eq(started(&l, "main>b"), 1);
     ck_assert_mem_eq(&l.stream->engines[0].program, &l.stream->engines[1].program, 16);
     look_done(&l);
     varve_call_end(t, VARVE_CALL_OK);
-    close_root(r, t);
-    varve_session_close(v);
-    l = look_at(&s);
+    rig_end(&g);
+    varve_session_close(g.session);
+    l = look_at(&g.store);
     assert_whole(&l);
     ck_assert_uint_eq(totals(&l).started, 12);
     ck_assert(self_of_all(&l) == counters_of(&l, "main").inclusive_ns);
     look_done(&l);
-    store_remove(&s);
+    rig_remove(&g);
 }
 END_TEST
 
 /* Without a flush the counts of a running program are there after a publish interval. */
 START_TEST(published_by_time)
 {
-    test_store s = store_make();
-    varve_session *v = session_at(&s, 30);
-    varve_engine *e = varve_engine_open(v, NULL);
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
-    varve_call_begin(t, function(e, "main"), 0);
+    rig g = rig_live(store_make(), 30);
+    varve_thread *t = rig_begin(&g);
+    varve_call_begin(t, function(g.engine, "main"), 0);
     bool seen = false;
     for (unsigned i = 0; i < 2000 && !seen; i++) {
         usleep(5000);
-        look l = look_store(s.root);
+        look l = look_store(g.store.root);
         seen = l.store->stream_count && l.store->streams[0].execution_count && l.store->streams[0].data_high;
         look_done(&l);
     }
     ck_assert(seen);
     varve_call_end(t, VARVE_CALL_OK);
-    close_root(r, t);
-    varve_session_close(v);
-    store_remove(&s);
+    rig_end(&g);
+    varve_session_close(g.session);
+    rig_remove(&g);
 }
 END_TEST
 
 /* Many short executions are few files. */
 START_TEST(thousand_roots)
 {
-    test_store s = store_make();
-    varve_session *v = session_at(&s, 60000);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f = function(e, "case");
+    rig g = rig_live(store_make(), 60000);
+    uint32_t f = function(g.engine, "case");
     for (unsigned i = 0; i < 1000; i++) {
         varve_thread *t;
-        varve_root *r = varve_root_begin(e, NULL, &t);
+        varve_root *r = varve_root_begin(g.engine, NULL, &t);
         ck_assert_ptr_nonnull(r);
         fib(t, f, i % 5);
-        close_root(r, t);
+        execution_end(r, t);
     }
-    ck_assert(varve_flush(v, 20000));
-    look l = look_store(s.root);
+    ck_assert(varve_flush(g.session, 20000));
+    look l = look_store(g.store.root);
     ck_assert_uint_eq(l.store->streams[0].execution_count, 1000);
     ck_assert_uint_le(l.store->streams[0].meta_high, 2);
     ck_assert_uint_le(l.store->streams[0].data_high, 2);
@@ -347,9 +314,9 @@ START_TEST(thousand_roots)
         ck_assert_uint_eq(totals(&l).started, want[i % 5]);
     }
     look_done(&l);
-    varve_session_close(v);
-    assert_ledger(s.root);
-    store_remove(&s);
+    varve_session_close(g.session);
+    assert_ledger(g.store.root);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -357,33 +324,28 @@ enum { DEEP = 180000 };
 
 START_TEST(deep)
 {
-    test_store s = store_make();
-    varve_session *v = session_at(&s, 50);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f = function(e, "down");
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    rig g = rig_live(store_make(), 50);
+    uint32_t f = function(g.engine, "down");
+    varve_thread *t = rig_begin(&g);
     for (unsigned i = 0; i < DEEP; i++)
         varve_call_begin(t, f, 0);
-    ck_assert(varve_flush(v, 30000));
+    ck_assert(varve_flush(g.session, 30000));
     for (unsigned i = 0; i < DEEP; i++)
         varve_call_end(t, VARVE_CALL_OK);
-    close_root(r, t);
-    varve_session_close(v);
-    look l = look_at(&s);
-    assert_whole(&l);
-    ck_assert_uint_eq(l.fold->context_count, DEEP);
-    vv_counters all = totals(&l);
+    rig_end(&g);
+    look *l = rig_close(&g);
+    assert_whole(l);
+    ck_assert_uint_eq(l->fold->context_count, DEEP);
+    vv_counters all = totals(l);
     ck_assert_uint_eq(all.started, DEEP);
     ck_assert_uint_eq(all.ok, DEEP);
     vv_u128 most = 0;
     for (uint32_t i = 0; i < DEEP; i++) {
-        vv_u128 ns = l.fold->contexts[i].counters.inclusive_ns;
+        vv_u128 ns = l->fold->contexts[i].counters.inclusive_ns;
         most = ns > most ? ns : most;
     }
-    ck_assert(self_of_all(&l) == most);
-    look_done(&l);
-    store_remove(&s);
+    ck_assert(self_of_all(l) == most);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -423,12 +385,9 @@ static void *move(void *arg)
 
 START_TEST(moves)
 {
-    test_store s = store_make();
-    varve_session *v = session_at(&s, 5);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f = function(e, "f");
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    rig g = rig_live(store_make(), 5);
+    uint32_t f = function(g.engine, "f");
+    varve_thread *t = rig_begin(&g);
     pthread_barrier_t meet;
     pthread_barrier_init(&meet, NULL, 2);
     mover m[2] = {{&meet, t, f, 0}, {&meet, t, f, 1}};
@@ -439,27 +398,22 @@ START_TEST(moves)
         pthread_join(id[i], NULL);
     pthread_barrier_destroy(&meet);
     varve_thread_bind(t);
-    close_root(r, t);
-    varve_session_close(v);
-    look l = look_at(&s);
-    assert_whole(&l);
-    ck_assert_uint_eq(l.fold->context_count, MOVES);
-    ck_assert_uint_eq(totals(&l).started, MOVES + (MOVES + 2) / 3);
-    ck_assert_uint_eq(totals(&l).ok, totals(&l).started);
-    look_done(&l);
-    store_remove(&s);
+    rig_end(&g);
+    look *l = rig_close(&g);
+    assert_whole(l);
+    ck_assert_uint_eq(l->fold->context_count, MOVES);
+    ck_assert_uint_eq(totals(l).started, MOVES + (MOVES + 2) / 3);
+    ck_assert_uint_eq(totals(l).ok, totals(l).started);
+    rig_remove(&g);
 }
 END_TEST
 
 /* OS threads that come and go share few rings, and a thread that never started leaves no trace. */
 START_TEST(churn)
 {
-    test_store s = store_make();
-    varve_session *v = session_at(&s, 5);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f = function(e, "f");
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    rig g = rig_live(store_make(), 5);
+    uint32_t f = function(g.engine, "f");
+    varve_thread *t = rig_begin(&g);
     varve_call_begin(t, f, 0);
     for (unsigned i = 0; i < 64; i++) {
         worker w = {varve_thread_spawn(t, 0, 0, NULL, 0), f, 1};
@@ -469,35 +423,27 @@ START_TEST(churn)
         varve_thread_end(varve_thread_spawn(t, 0, 0, "never", 5), VARVE_THREAD_CANCELLED);
     }
     varve_call_end(t, VARVE_CALL_OK);
-    close_root(r, t);
-    varve_session_close(v);
-    look l = look_at(&s);
-    assert_whole(&l);
-    ck_assert_uint_eq(l.fold->thread_count, 65);
-    ck_assert_uint_eq(totals(&l).started, 1 + 64 * (1 + FIB5));
-    look_done(&l);
-    store_remove(&s);
+    rig_end(&g);
+    look *l = rig_close(&g);
+    assert_whole(l);
+    ck_assert_uint_eq(l->fold->thread_count, 65);
+    ck_assert_uint_eq(totals(l).started, 1 + 64 * (1 + FIB5));
+    rig_remove(&g);
 }
 END_TEST
 
 /* A root that is still open when its session closes is abandoned, and what is open in it never ended. */
 START_TEST(left_open)
 {
-    test_store s = store_make();
-    varve_session *v = session_at(&s, 1000);
-    varve_engine *e = varve_engine_open(v, NULL);
-    varve_thread *t;
-    ck_assert_ptr_nonnull(varve_root_begin(e, NULL, &t));
-    varve_call_begin(t, function(e, "f"), 0);
-    varve_session_close(v);
-    look l = look_at(&s);
-    ck_assert_int_eq(l.execution->status, VV_EXEC_ABANDONED);
-    ck_assert_int_eq(l.execution->index_state, VV_INDEX_COMPLETE);
-    ck_assert_uint_eq(totals(&l).started, 1);
-    ck_assert_uint_eq(l.execution->health.v[VV_H_unmatched_call_facts], 1);
-    ck_assert_uint_eq(l.execution->health.v[VV_H_unmatched_thread_facts], 1);
-    look_done(&l);
-    store_remove(&s);
+    rig g = rig_live(store_make(), 1000);
+    varve_call_begin(rig_begin(&g), function(g.engine, "f"), 0);
+    look *l = rig_close(&g);
+    ck_assert_int_eq(l->execution->status, VV_EXEC_ABANDONED);
+    ck_assert_int_eq(l->execution->index_state, VV_INDEX_COMPLETE);
+    ck_assert_uint_eq(totals(l).started, 1);
+    ck_assert_uint_eq(l->execution->health.v[VV_H_unmatched_call_facts], 1);
+    ck_assert_uint_eq(l->execution->health.v[VV_H_unmatched_thread_facts], 1);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -512,7 +458,7 @@ START_TEST(sessions)
             varve_thread *t;
             varve_root *r = varve_root_begin(e, NULL, &t);
             fib(t, function(e, "f"), 3);
-            close_root(r, t);
+            execution_end(r, t);
         }
         varve_session_close(v[0]);
         varve_session_close(v[1]);
@@ -535,73 +481,61 @@ START_TEST(rollover)
 {
     test_store s = store_make();
     uint64_t interval = 60000;
-    varve_session *v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root,
-                                                           .minimum_free_bytes = 1, .memory_bytes = 16 << 20,
-                                                           .publish_interval_ms = &interval});
-    varve_engine *e = varve_engine_open(v, NULL);
+    varve_options little = options_in(&s, &interval);
+    little.memory_bytes = 16 << 20;
+    rig g = rig_of(s, varve_session_open(&little));
     enum { FUNCTIONS = 160 };
     uint32_t f[FUNCTIONS];
     char name[16];
     for (unsigned i = 0; i < FUNCTIONS; i++) {
         snprintf(name, sizeof name, "f%u", i);
-        f[i] = function(e, name);
+        f[i] = function(g.engine, name);
     }
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    varve_thread *t = rig_begin(&g);
     varve_call_begin(t, f[0], 0);
     for (unsigned round = 0; round < 2; round++)
         for (unsigned i = 0; i < FUNCTIONS; i++) {
             varve_call_begin(t, f[i], 0);
-            for (unsigned k = 0; k < FUNCTIONS; k++) {
-                varve_call_begin(t, f[k], 0);
-                varve_call_end(t, VARVE_CALL_OK);
-            }
+            for (unsigned k = 0; k < FUNCTIONS; k++)
+                call_once(t, f[k]);
             varve_call_end(t, VARVE_CALL_OK);
-            if (i % 8 == 0)
-                ck_assert(i % 32 || varve_flush(v, 20000)); /* keeps the ring's backlog within this little memory */
+            if (i % 32 == 0)
+                ck_assert(varve_flush(g.session, 20000)); /* keeps the ring's backlog within this little memory */
         }
     varve_call_end(t, VARVE_CALL_OK);
-    close_root(r, t);
-    varve_session_close(v);
-    look l = look_at(&s);
-    assert_whole(&l);
-    ck_assert_uint_eq(l.fold->context_count, 1 + FUNCTIONS + FUNCTIONS * FUNCTIONS);
-    ck_assert_uint_eq(totals(&l).started, 1 + 2 * (FUNCTIONS + FUNCTIONS * FUNCTIONS));
-    ck_assert_uint_eq(started(&l, "f0>f7>f9"), 2);
-    ck_assert(self_of_all(&l) == counters_of(&l, "f0").inclusive_ns);
-    look_done(&l);
-    store_remove(&s);
+    rig_end(&g);
+    look *l = rig_close(&g);
+    assert_whole(l);
+    ck_assert_uint_eq(l->fold->context_count, 1 + FUNCTIONS + FUNCTIONS * FUNCTIONS);
+    ck_assert_uint_eq(totals(l).started, 1 + 2 * (FUNCTIONS + FUNCTIONS * FUNCTIONS));
+    ck_assert_uint_eq(started(l, "f0>f7>f9"), 2);
+    ck_assert(self_of_all(l) == counters_of(l, "f0").inclusive_ns);
+    rig_remove(&g);
 }
 END_TEST
 
 /* Facts leave as segments fill, however fast they come. */
 START_TEST(many_threads)
 {
-    test_store s = store_make();
-    varve_session *v = session_at(&s, 60000);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f = function(e, "f");
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    rig g = rig_live(store_make(), 60000);
+    uint32_t f = function(g.engine, "f");
+    varve_thread *t = rig_begin(&g);
     enum { THREADS = 40000 };
     varve_call_begin(t, f, 0);
     for (unsigned i = 0; i < THREADS; i++) {
         varve_thread *c = varve_thread_spawn(t, 0, 0, "co", 2);
         varve_thread_start(c, varve_ticks());
-        varve_call_begin(c, f, 0);
-        varve_call_end(c, VARVE_CALL_OK);
+        call_once(c, f);
         varve_thread_end(c, VARVE_THREAD_COMPLETED);
     }
     varve_call_end(t, VARVE_CALL_OK);
-    close_root(r, t);
-    varve_session_close(v);
-    look l = look_at(&s);
-    assert_whole(&l);
-    ck_assert_uint_eq(l.fold->thread_count, 1 + THREADS);
-    ck_assert_uint_eq(started(&l, "f~f"), THREADS);
-    ck_assert_uint_ge(l.execution->count, 2 * THREADS / 16384);
-    look_done(&l);
-    store_remove(&s);
+    rig_end(&g);
+    look *l = rig_close(&g);
+    assert_whole(l);
+    ck_assert_uint_eq(l->fold->thread_count, 1 + THREADS);
+    ck_assert_uint_eq(started(l, "f~f"), THREADS);
+    ck_assert_uint_ge(l->execution->count, 2 * THREADS / 16384);
+    rig_remove(&g);
 }
 END_TEST
 
