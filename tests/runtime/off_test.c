@@ -56,8 +56,7 @@ static void use_all(varve_session *s)
 
 static varve_state state_of(varve_session *s, const char *reason_has)
 {
-    varve_status st;
-    varve_session_status(s, &st);
+    varve_status st = status_of(s);
     ck_assert_msg(strstr(st.reason, reason_has) != NULL, "%s", st.reason);
     return st.state;
 }
@@ -73,8 +72,8 @@ START_TEST(by_environment)
     unsigned threads = entries("/proc/self/task"); /* a sanitizer may have its own */
     test_store s = store_make();
     setenv("BAML_PROFILE", switches[_i].value, 1);
-    varve_session *v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root,
-                                                           .minimum_free_bytes = 1});
+    varve_options o = options_in(&s, NULL);
+    varve_session *v = varve_session_open(&o);
     ck_assert_ptr_nonnull(v);
     if (!switches[_i].on) {
         ck_assert_int_eq(state_of(v, "BAML_PROFILE"), VARVE_OFF_CONFIGURED);
@@ -90,8 +89,9 @@ END_TEST
 START_TEST(by_memory)
 {
     test_store s = store_make();
-    varve_session *v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root,
-                                                           .memory_bytes = 8921087});
+    varve_options o = options_in(&s, NULL);
+    o.memory_bytes = 8921087;
+    varve_session *v = varve_session_open(&o);
     ck_assert_int_eq(state_of(v, "8921088"), VARVE_OFF_MEMORY);
     use_all(v);
     varve_session_close(v);
@@ -122,10 +122,10 @@ START_TEST(roots)
     ck_assert_int_eq(chdir(s.dir), 0);
     setenv("BAML_PROFILE_DIR", "here/profiles-v1/", 1);
     setenv("BAML_PROFILE_PUBLISH_INTERVAL_MS", "nonsense", 1);
-    varve_session *v = varve_session_open(&(varve_options){
-        .struct_size = sizeof(varve_options), .store_root = "/nowhere/at/all", .minimum_free_bytes = 1});
-    varve_status st;
-    varve_session_status(v, &st);
+    varve_options o = options_in(&s, NULL);
+    o.store_root = "/nowhere/at/all";
+    varve_session *v = varve_session_open(&o);
+    varve_status st = status_of(v);
     char want[128];
     snprintf(want, sizeof want, "%s/here/profiles-v1", s.dir);
     ck_assert_str_eq(st.store_root, want);
@@ -139,41 +139,34 @@ END_TEST
 /* A forked child records nothing, can't hang, and leaves the parent's stream alone. */
 START_TEST(forked)
 {
-    test_store s = store_make();
-    varve_session *v = session_at(&s, 1000);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f = function(e, "f");
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    rig g = rig_live(store_make(), 1000);
+    uint32_t f = function(g.engine, "f");
+    varve_thread *t = rig_begin(&g);
     varve_call_begin(t, f, 0);
     pid_t pid = fork();
     if (pid == 0) {
-        varve_status st;
-        varve_session_status(v, &st);
+        varve_status st = status_of(g.session);
         bool ok = st.state == VARVE_OFF_FORKED && *st.reason;
         for (unsigned i = 0; i < 100000; i++)
             varve_call_begin(t, f, 0);
         varve_thread *none;
-        ok = ok && !varve_root_begin(e, NULL, &none) && !varve_thread_spawn(t, 0, 0, NULL, 0) &&
-             !varve_engine_open(v, NULL);
-        ok = ok && !varve_function_add(e, &(varve_function_info){.fqn = "g"}) && !varve_flush(v, 1000);
+        ok = ok && !varve_root_begin(g.engine, NULL, &none) && !varve_thread_spawn(t, 0, 0, NULL, 0) &&
+             !varve_engine_open(g.session, NULL);
+        ok = ok && !varve_function_add(g.engine, &(varve_function_info){.fqn = "g"}) && !varve_flush(g.session, 1000);
         varve_thread_end(t, VARVE_THREAD_COMPLETED);
-        varve_root_end(r, VARVE_FAILED);
-        varve_session_close(v);
+        varve_root_end(g.root, VARVE_FAILED);
+        varve_session_close(g.session);
         _exit(ok ? 0 : 1);
     }
     int status;
     waitpid(pid, &status, 0);
     ck_assert_int_eq(status, 0);
     varve_call_end(t, VARVE_CALL_OK);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
-    varve_session_close(v);
-    look l = look_at(&s);
-    assert_whole(&l);
-    ck_assert_uint_eq(totals(&l).started, 1);
-    look_done(&l);
-    store_remove(&s);
+    rig_end(&g);
+    look *l = rig_close(&g);
+    assert_whole(l);
+    ck_assert_uint_eq(totals(l).started, 1);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -210,68 +203,62 @@ START_TEST(disk_limit)
 {
     test_store s = store_make();
     uint64_t interval = 5;
-    varve_session *v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root,
-                                                           .minimum_free_bytes = 1, .max_project_bytes = 3000,
-                                                           .publish_interval_ms = &interval});
-    varve_engine *e = varve_engine_open(v, NULL);
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
-    uint32_t f = function(e, "f");
+    varve_options o = options_in(&s, &interval);
+    o.max_project_bytes = 3000;
+    rig g = rig_of(s, varve_session_open(&o));
+    varve_thread *t = rig_begin(&g);
+    uint32_t f = function(g.engine, "f");
     for (unsigned i = 0; i < 100; i++)
         varve_call_begin(t, f, 0);
-    ck_assert(!varve_flush(v, 10000));
+    ck_assert(!varve_flush(g.session, 10000));
     for (unsigned i = 0; i < 100; i++)
         varve_call_end(t, VARVE_CALL_OK);
     varve_thread *t2;
-    ck_assert_ptr_null(varve_root_begin(e, NULL, &t2));
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
-    varve_flush(v, 10000);
-    varve_status st;
-    varve_session_status(v, &st);
+    ck_assert_ptr_null(varve_root_begin(g.engine, NULL, &t2));
+    rig_end(&g);
+    varve_flush(g.session, 10000);
+    varve_status st = status_of(g.session);
     ck_assert_int_eq(st.state, VARVE_ACTIVE);
     ck_assert_msg(strstr(st.reason, "disk limit"), "%s", st.reason);
     ck_assert_uint_gt(st.batches_lost, 0);
     ck_assert_uint_eq(st.roots_refused, 1);
-    varve_session_close(v);
-    look l = look_store(s.root);
-    look_fold(&l, 0, 0);
+    look *l = rig_close(&g);
     /* The end found room: it tells of the lost segment. */
-    ck_assert_int_eq(l.execution->status, VV_EXEC_SUCCEEDED);
-    ck_assert_uint_gt(l.execution->health.v[VV_H_cct_segment_publish_failed], 0);
-    look_done(&l);
-    assert_ledger(s.root);
-    store_remove(&s);
+    ck_assert_int_eq(l->execution->status, VV_EXEC_SUCCEEDED);
+    ck_assert_uint_gt(l->execution->health.v[VV_H_cct_segment_publish_failed], 0);
+    assert_ledger(g.store.root);
+    rig_remove(&g);
 }
 END_TEST
+
+/* No file of this process may grow beyond this. */
+static int limit_file_size(rlim_t bytes, struct rlimit *ret_old)
+{
+    getrlimit(RLIMIT_FSIZE, ret_old);
+    return setrlimit(RLIMIT_FSIZE, &(struct rlimit){bytes, ret_old->rlim_max});
+}
 
 /* A real refusal by the system: no file may grow beyond 4 KiB. The signal that goes with it must not reach the host. */
 START_TEST(file_size_limit)
 {
-    test_store s = store_make();
-    varve_session *v = session_at(&s, 5);
-    varve_engine *e = varve_engine_open(v, NULL);
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
-    uint32_t f = function(e, "f");
-    struct rlimit small = {4096, RLIM_INFINITY}, old;
-    getrlimit(RLIMIT_FSIZE, &old);
-    small.rlim_max = old.rlim_max;
-    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+    rig g = rig_live(store_make(), 5);
+    varve_thread *t = rig_begin(&g);
+    uint32_t f = function(g.engine, "f");
+    struct rlimit old;
+    ck_assert_int_eq(limit_file_size(4096, &old), 0);
     for (unsigned i = 0; i < 200; i++)
         varve_call_begin(t, f, 0);
-    ck_assert(!varve_flush(v, 10000));
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
-    varve_session_close(v);
+    ck_assert(!varve_flush(g.session, 10000));
+    rig_end(&g);
+    varve_session_close(g.session);
     setrlimit(RLIMIT_FSIZE, &old);
-    look l = look_store(s.root);
+    look l = look_store(g.store.root);
     look_fold(&l, 0, 0);
     ck_assert_int_eq(l.execution->status, VV_EXEC_SUCCEEDED);
     ck_assert_uint_gt(l.execution->health.v[VV_H_cct_segment_publish_failed], 0);
     look_done(&l);
-    assert_ledger(s.root);
-    store_remove(&s);
+    assert_ledger(g.store.root);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -279,10 +266,8 @@ END_TEST
 START_TEST(no_file_may_be_written)
 {
     test_store s = store_make();
-    struct rlimit none = {0, RLIM_INFINITY}, old;
-    getrlimit(RLIMIT_FSIZE, &old);
-    none.rlim_max = old.rlim_max;
-    int limited = setrlimit(RLIMIT_FSIZE, &none);
+    struct rlimit old;
+    int limited = limit_file_size(0, &old);
     sigset_t xfsz, pending;
     sigemptyset(&xfsz);
     sigaddset(&xfsz, SIGXFSZ);
@@ -290,10 +275,9 @@ START_TEST(no_file_may_be_written)
         pthread_sigmask(SIG_BLOCK, &xfsz, NULL);
         raise(SIGXFSZ);
     }
-    varve_session *v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root,
-                                                           .minimum_free_bytes = 1});
-    varve_status st;
-    varve_session_status(v, &st);
+    varve_options o = options_in(&s, NULL);
+    varve_session *v = varve_session_open(&o);
+    varve_status st = status_of(v);
     varve_session_close(v);
     sigpending(&pending);
     setrlimit(RLIMIT_FSIZE, &old); /* before anything is told: the test library writes files too */
@@ -307,24 +291,19 @@ END_TEST
 /* A store that vanishes while it is written: the status does not say that all is well. */
 START_TEST(store_removed)
 {
-    test_store s = store_make();
-    varve_session *v = session_at(&s, 5);
-    varve_engine *e = varve_engine_open(v, NULL);
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
-    ck_assert(varve_flush(v, 10000));
+    rig g = rig_live(store_make(), 5);
+    varve_thread *t = rig_begin(&g);
+    ck_assert(varve_flush(g.session, 10000));
     char command[PATH_MAX + 16];
-    snprintf(command, sizeof command, "rm -rf '%s'", s.root);
+    snprintf(command, sizeof command, "rm -rf '%s'", g.store.root);
     ck_assert_int_eq(system(command), 0);
-    varve_call_begin(t, function(e, "f"), 0);
-    varve_flush(v, 200);
-    varve_status st;
-    varve_session_status(v, &st);
+    varve_call_begin(t, function(g.engine, "f"), 0);
+    varve_flush(g.session, 200);
+    varve_status st = status_of(g.session);
     ck_assert_str_ne(st.reason, "");
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
-    varve_session_close(v);
-    store_remove(&s);
+    rig_end(&g);
+    varve_session_close(g.session);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -351,13 +330,11 @@ START_TEST(status_line)
     int old = dup(STDERR_FILENO);
     dup2(out[1], STDERR_FILENO);
     uint64_t interval = 1000;
-    varve_session *v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root,
-                                                           .minimum_free_bytes = 1, .publish_interval_ms = &interval});
-    varve_engine *e = varve_engine_open(v, NULL);
+    varve_options o = options_in(&s, &interval);
+    varve_session *v = varve_session_open(&o);
     varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
+    varve_root *r = varve_root_begin(varve_engine_open(v, NULL), NULL, &t);
+    execution_end(r, t);
     varve_session_close(v);
     dup2(old, STDERR_FILENO);
     close(out[1]);

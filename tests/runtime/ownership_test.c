@@ -39,34 +39,29 @@ static vv_exec_status status_in(const test_store *s, size_t execution)
 /* A root without descendants: its end and its thread's, in either order, make one end of the execution. */
 START_TEST(gate_root_alone)
 {
-    test_store s = store_make();
-    varve_session *v = passive(&s, MEDIUM, NULL);
-    varve_engine *e = varve_engine_open(v, NULL);
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
-    varve_call_begin(t, function(e, "f"), 0);
+    rig g = rig_stepped(store_make(), MEDIUM, NULL);
+    varve_thread *t = rig_begin(&g);
+    varve_call_begin(t, function(g.engine, "f"), 0);
     if (_i == 0)
-        varve_root_end(r, VARVE_FAILED);
+        varve_root_end(g.root, VARVE_FAILED);
     else
         varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    ck_assert_int_eq(vv_slot_phase(only_slot(v)), _i == 0 ? VV_PHASE_RETURNED : VV_PHASE_OPEN);
-    ck_assert(publish(v));
-    ck_assert_int_eq(status_in(&s, 0), VV_EXEC_RUNNING);
+    ck_assert_int_eq(vv_slot_phase(only_slot(g.session)), _i == 0 ? VV_PHASE_RETURNED : VV_PHASE_OPEN);
+    ck_assert(publish(g.session));
+    ck_assert_int_eq(status_in(&g.store, 0), VV_EXEC_RUNNING);
     if (_i == 0)
         varve_thread_end(t, VARVE_THREAD_COMPLETED);
     else
-        varve_root_end(r, VARVE_FAILED);
-    varve_root_end(r, VARVE_SUCCEEDED); /* the first wins */
-    ck_assert_int_eq(vv_slot_phase(only_slot(v)), VV_PHASE_CLOSING);
-    settle(v);
-    ck_assert_ptr_null(only_slot(v));
-    ck_assert(publish(v));
-    varve_session_close(v);
-    look l = look_at(&s);
-    assert_whole(&l);
-    ck_assert_int_eq(l.execution->status, VV_EXEC_FAILED);
-    look_done(&l);
-    store_remove(&s);
+        varve_root_end(g.root, VARVE_FAILED);
+    varve_root_end(g.root, VARVE_SUCCEEDED); /* the first wins */
+    ck_assert_int_eq(vv_slot_phase(only_slot(g.session)), VV_PHASE_CLOSING);
+    settle(g.session);
+    ck_assert_ptr_null(only_slot(g.session));
+    ck_assert(publish(g.session));
+    look *l = rig_close(&g);
+    assert_whole(l);
+    ck_assert_int_eq(l->execution->status, VV_EXEC_FAILED);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -74,35 +69,29 @@ END_TEST
  * result. */
 START_TEST(gate_post_root_grandchild)
 {
-    test_store s = store_make();
-    varve_session *v = passive(&s, MEDIUM, NULL);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f = function(e, "f");
-    varve_thread *t, *child, *grandchild;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    rig g = rig_stepped(store_make(), MEDIUM, NULL);
+    uint32_t f = function(g.engine, "f");
+    varve_thread *t = rig_begin(&g), *child, *grandchild;
     varve_call_begin(t, f, 0);
     child = varve_thread_spawn(t, 0, 0, NULL, 0);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
+    rig_end(&g);
     varve_thread_start(child, varve_ticks());
     varve_call_begin(child, f, 0);
     grandchild = varve_thread_spawn(child, 0, 0, NULL, 0);
     varve_thread_end(child, VARVE_THREAD_ERRORED);
-    ck_assert(publish(v));
-    ck_assert_int_eq(status_in(&s, 0), VV_EXEC_RUNNING);
+    ck_assert(publish(g.session));
+    ck_assert_int_eq(status_in(&g.store, 0), VV_EXEC_RUNNING);
     varve_thread_start(grandchild, varve_ticks());
     varve_call_begin(grandchild, f, 0);
     varve_thread_end(grandchild, VARVE_THREAD_CANCELLED);
-    ck_assert(publish(v));
-    varve_session_close(v);
-    look l = look_at(&s);
-    assert_whole(&l);
-    ck_assert_int_eq(l.execution->status, VV_EXEC_SUCCEEDED);
-    ck_assert_uint_eq(started(&l, "f~f~f"), 1);
-    ck_assert_uint_eq(counters_of(&l, "f~f").error, 1);
-    ck_assert_uint_eq(counters_of(&l, "f~f~f").cancelled, 1);
-    look_done(&l);
-    store_remove(&s);
+    ck_assert(publish(g.session));
+    look *l = rig_close(&g);
+    assert_whole(l);
+    ck_assert_int_eq(l->execution->status, VV_EXEC_SUCCEEDED);
+    ck_assert_uint_eq(started(l, "f~f~f"), 1);
+    ck_assert_uint_eq(counters_of(l, "f~f").error, 1);
+    ck_assert_uint_eq(counters_of(l, "f~f~f").cancelled, 1);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -110,70 +99,61 @@ END_TEST
 START_TEST(gate_abandoned_root)
 {
     bool by_engine = _i & 1, thread_open = _i & 2;
-    test_store s = store_make();
-    varve_session *v = passive(&s, MEDIUM, NULL);
-    varve_engine *e = varve_engine_open(v, NULL), *other = varve_engine_open(v, NULL);
-    varve_thread *t, *t2;
-    varve_root *r = varve_root_begin(e, NULL, &t);
-    varve_call_begin(t, function(e, "f"), 0);
+    rig g = rig_stepped(store_make(), MEDIUM, NULL);
+    varve_engine *other = varve_engine_open(g.session, NULL);
+    varve_thread *t = rig_begin(&g), *t2;
+    varve_call_begin(t, function(g.engine, "f"), 0);
     if (!thread_open)
         varve_thread_end(t, VARVE_THREAD_COMPLETED);
     varve_engine_close(other);
-    ck_assert_uint_eq(status_of(v).roots_abandoned, 0);
+    ck_assert_uint_eq(status_of(g.session).roots_abandoned, 0);
     if (by_engine) {
-        varve_engine_close(e);
-        varve_engine_close(e);
-        ck_assert_uint_eq(status_of(v).roots_abandoned, 1);
-        varve_root_end(r, VARVE_SUCCEEDED); /* too late */
+        varve_engine_close(g.engine);
+        varve_engine_close(g.engine);
+        ck_assert_uint_eq(status_of(g.session).roots_abandoned, 1);
+        varve_root_end(g.root, VARVE_SUCCEEDED); /* too late */
         if (thread_open)
             varve_thread_end(t, VARVE_THREAD_COMPLETED);
-        ck_assert(publish(v));
-        ck_assert_int_eq(status_in(&s, 0), VV_EXEC_ABANDONED);
+        ck_assert(publish(g.session));
+        ck_assert_int_eq(status_in(&g.store, 0), VV_EXEC_ABANDONED);
         /* The slot serves again. */
-        r = varve_root_begin(other, NULL, &t2);
-        varve_thread_end(t2, VARVE_THREAD_COMPLETED);
-        varve_root_end(r, VARVE_SUCCEEDED);
-        ck_assert(publish(v));
-        ck_assert_int_eq(status_in(&s, 1), VV_EXEC_SUCCEEDED);
-        ck_assert_uint_eq(status_of(v).roots_abandoned, 1);
+        varve_root *again = varve_root_begin(other, NULL, &t2);
+        execution_end(again, t2);
+        ck_assert(publish(g.session));
+        ck_assert_int_eq(status_in(&g.store, 1), VV_EXEC_SUCCEEDED);
+        ck_assert_uint_eq(status_of(g.session).roots_abandoned, 1);
     }
-    vv_consumer_start(v);
-    varve_session_close(v);
-    look l = look_store(s.root);
-    look_fold(&l, 0, 0);
-    ck_assert_int_eq(l.execution->status, VV_EXEC_ABANDONED);
-    ck_assert_int_eq(l.execution->index_state, VV_INDEX_COMPLETE);
+    vv_consumer_start(g.session);
+    look *l = rig_close(&g);
+    ck_assert_int_eq(l->execution->status, VV_EXEC_ABANDONED);
+    ck_assert_int_eq(l->execution->index_state, VV_INDEX_COMPLETE);
     bool open = thread_open && !by_engine;
-    ck_assert_uint_eq(l.execution->health.v[VV_H_unmatched_call_facts], open);
-    ck_assert_uint_eq(l.execution->health.v[VV_H_unmatched_thread_facts], open);
-    look_done(&l);
-    store_remove(&s);
+    ck_assert_uint_eq(l->execution->health.v[VV_H_unmatched_call_facts], open);
+    ck_assert_uint_eq(l->execution->health.v[VV_H_unmatched_thread_facts], open);
+    rig_remove(&g);
 }
 END_TEST
 
 /* An old handle of a slot that serves another execution by now ends nothing, whoever asks first. */
 START_TEST(gate_stale_root)
 {
-    test_store s = store_make();
-    varve_session *v = passive(&s, MEDIUM, NULL);
-    varve_engine *e = varve_engine_open(v, NULL);
+    rig g = rig_stepped(store_make(), MEDIUM, NULL);
     varve_thread *t;
-    varve_root *old = varve_root_begin(e, NULL, &t);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(old, VARVE_SUCCEEDED);
-    settle(v);
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    varve_root *old = varve_root_begin(g.engine, NULL, &t);
+    execution_end(old, t);
+    settle(g.session);
+    varve_root *r = varve_root_begin(g.engine, NULL, &t);
     ck_assert_uint_eq((uintptr_t)old >> 8 << 24, (uintptr_t)r >> 8 << 24); /* the same slot */
     ck_assert_ptr_ne(old, r);
     varve_root_end(old, VARVE_PANICKED);
-    ck_assert_int_eq(vv_slot_phase(only_slot(v)), VV_PHASE_OPEN);
+    ck_assert_int_eq(vv_slot_phase(only_slot(g.session)), VV_PHASE_OPEN);
     varve_root_end(r, VARVE_CANCELLED);
     varve_root_end(old, VARVE_PANICKED);
     varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    ck_assert(publish(v));
-    ck_assert_int_eq(status_in(&s, 1), VV_EXEC_CANCELLED);
-    varve_session_close(v);
-    store_remove(&s);
+    ck_assert(publish(g.session));
+    ck_assert_int_eq(status_in(&g.store, 1), VV_EXEC_CANCELLED);
+    varve_session_close(g.session);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -181,14 +161,11 @@ END_TEST
  * goes on. */
 START_TEST(gate_lease_unavailable)
 {
-    test_store s = store_make();
-    varve_session *v = passive(&s, MEDIUM, NULL);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f = function(e, "f");
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    rig g = rig_stepped(store_make(), MEDIUM, NULL);
+    uint32_t f = function(g.engine, "f");
+    varve_thread *t = rig_begin(&g);
     varve_call_begin(t, f, 0);
-    vv_slot *slot = only_slot(v);
+    vv_slot *slot = only_slot(g.session);
     atomic_store(&slot->threads, UINT64_MAX);
     varve_thread *child = varve_thread_spawn(t, 0, 0, NULL, 0);
     ck_assert_ptr_null(child);
@@ -198,24 +175,21 @@ START_TEST(gate_lease_unavailable)
     varve_call_begin(child, f, 0);
     ck_assert_ptr_null(varve_thread_spawn(child, 0, 0, NULL, 0));
     varve_thread_end(child, VARVE_THREAD_COMPLETED);
-    ck_assert_uint_eq(status_of(v).threads_refused, 1);
+    ck_assert_uint_eq(status_of(g.session).threads_refused, 1);
     uint32_t generation = vv_slot_generation(slot);
-    ck_assert(!vv_slot_acquire(&v->registry, slot, generation + 1, 0));
-    ck_assert(!vv_slot_acquire(&v->registry, slot, generation - 1, 0));
-    ck_assert(vv_slot_acquire(&v->registry, slot, generation, 0));
-    ck_assert(!vv_slot_release(&v->registry, slot, 0));
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
-    ck_assert(!vv_slot_acquire(&v->registry, slot, generation, 0)); /* Closing */
-    settle(v);
-    ck_assert(!vv_slot_acquire(&v->registry, slot, generation, 0)); /* free */
-    ck_assert(publish(v));
-    varve_session_close(v);
-    look l = look_at(&s);
-    assert_whole(&l);
-    ck_assert_uint_eq(totals(&l).started, 1);
-    look_done(&l);
-    store_remove(&s);
+    ck_assert(!vv_slot_acquire(&g.session->registry, slot, generation + 1, 0));
+    ck_assert(!vv_slot_acquire(&g.session->registry, slot, generation - 1, 0));
+    ck_assert(vv_slot_acquire(&g.session->registry, slot, generation, 0));
+    ck_assert(!vv_slot_release(&g.session->registry, slot, 0));
+    rig_end(&g);
+    ck_assert(!vv_slot_acquire(&g.session->registry, slot, generation, 0)); /* Closing */
+    settle(g.session);
+    ck_assert(!vv_slot_acquire(&g.session->registry, slot, generation, 0)); /* free */
+    ck_assert(publish(g.session));
+    look *l = rig_close(&g);
+    assert_whole(l);
+    ck_assert_uint_eq(totals(l).started, 1);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -253,40 +227,34 @@ END_TEST
 /* A child whose spawn record found no room records nothing, and holds its execution open all the same. */
 START_TEST(gate_lost_child_holds_execution)
 {
-    test_store s = store_make();
-    varve_session *v = passive(&s, SMALL, NULL);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f = function(e, "f");
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    rig g = rig_stepped(store_make(), SMALL, NULL);
+    uint32_t f = function(g.engine, "f");
+    varve_thread *t = rig_begin(&g);
     varve_call_begin(t, f, 0);
-    while (!status_of(v).records_lost)
+    while (!status_of(g.session).records_lost)
         varve_call_begin(t, f, 0);
-    uint64_t before = status_of(v).records_lost;
+    uint64_t before = status_of(g.session).records_lost;
     varve_thread *child = varve_thread_spawn(t, 0, 0, NULL, 0);
     ck_assert_ptr_nonnull(child);
-    ck_assert(publish(v)); /* room again */
+    ck_assert(publish(g.session)); /* room again */
     varve_thread_start(child, varve_ticks());
     ck_assert_uint_eq(varve_thread_depth(child), 0);
     varve_call_begin(child, f, 0);
     ck_assert_uint_eq(varve_thread_depth(child), 1);
     varve_thread *grandchild = varve_thread_spawn(child, 0, 0, NULL, 0);
     varve_call_end(child, VARVE_CALL_OK);
-    ck_assert_uint_eq(status_of(v).records_lost, before + 3);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
+    ck_assert_uint_eq(status_of(g.session).records_lost, before + 3);
+    rig_end(&g);
     varve_thread_end(child, VARVE_THREAD_COMPLETED);
-    ck_assert(publish(v));
-    ck_assert_int_eq(status_in(&s, 0), VV_EXEC_RUNNING);
+    ck_assert(publish(g.session));
+    ck_assert_int_eq(status_in(&g.store, 0), VV_EXEC_RUNNING);
     varve_thread_end(grandchild, VARVE_THREAD_COMPLETED);
-    ck_assert(publish(v));
-    ck_assert_int_eq(status_in(&s, 0), VV_EXEC_SUCCEEDED);
-    varve_session_close(v);
-    look l = look_at(&s);
-    ck_assert_uint_eq(l.execution->health.v[VV_H_structural_transport_exceeded], before + 3);
-    ck_assert_uint_eq(l.fold->thread_count, 1);
-    look_done(&l);
-    store_remove(&s);
+    ck_assert(publish(g.session));
+    ck_assert_int_eq(status_in(&g.store, 0), VV_EXEC_SUCCEEDED);
+    look *l = rig_close(&g);
+    ck_assert_uint_eq(l->execution->health.v[VV_H_structural_transport_exceeded], before + 3);
+    ck_assert_uint_eq(l->fold->thread_count, 1);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -295,19 +263,15 @@ enum { WORKERS = 10000 };
 /* Ten thousand workers of one spawn site, all alive when their root returns: one execution, one spawned context. */
 START_TEST(gate_ten_thousand_workers)
 {
-    test_store s = store_make();
-    varve_session *v = session_at(&s, 1000);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f_main = function(e, "main"), f_work = function(e, "work");
-    uint32_t site = varve_site_add(e, varve_file_add(e, "main"), 1, 2, 3);
-    varve_thread *t, **w = calloc(WORKERS, sizeof *w);
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    rig g = rig_live(store_make(), 1000);
+    uint32_t f_main = function(g.engine, "main"), f_work = function(g.engine, "work");
+    uint32_t site = varve_site_add(g.engine, varve_file_add(g.engine, "main"), 1, 2, 3);
+    varve_thread *t = rig_begin(&g), **w = calloc(WORKERS, sizeof *w);
     varve_call_begin(t, f_main, 0);
     for (unsigned i = 0; i < WORKERS; i++)
         w[i] = varve_thread_spawn(t, 0, site, "worker", 6);
     varve_call_end(t, VARVE_CALL_OK);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
+    rig_end(&g);
     for (unsigned i = 0; i < WORKERS; i++) {
         varve_thread_start(w[i], varve_ticks());
         varve_call_begin(w[i], f_work, 0);
@@ -315,16 +279,14 @@ START_TEST(gate_ten_thousand_workers)
     for (unsigned i = 0; i < WORKERS; i++)
         varve_thread_end(w[i], VARVE_THREAD_COMPLETED);
     free(w);
-    varve_session_close(v);
-    look l = look_at(&s);
-    assert_whole(&l);
-    ck_assert_uint_eq(l.stream->execution_count, 1);
-    ck_assert_uint_eq(l.fold->context_count, 2);
-    ck_assert_uint_eq(l.fold->thread_count, 1 + WORKERS);
-    ck_assert_uint_eq(started(&l, "main~work"), WORKERS);
-    ck_assert_uint_eq(counters_of(&l, "main~work").ok, WORKERS);
-    look_done(&l);
-    store_remove(&s);
+    look *l = rig_close(&g);
+    assert_whole(l);
+    ck_assert_uint_eq(l->stream->execution_count, 1);
+    ck_assert_uint_eq(l->fold->context_count, 2);
+    ck_assert_uint_eq(l->fold->thread_count, 1 + WORKERS);
+    ck_assert_uint_eq(started(l, "main~work"), WORKERS);
+    ck_assert_uint_eq(counters_of(l, "main~work").ok, WORKERS);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -332,37 +294,29 @@ END_TEST
  * all of it, and not for them. */
 START_TEST(gate_terminal_barrier)
 {
-    test_store s = store_make();
-    varve_session *v = passive(&s, 64 << 20, NULL);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f = function(e, "f");
-    varve_thread *t, *busy;
-    varve_root *r = varve_root_begin(e, NULL, &t);
-    varve_root_begin(e, NULL, &busy);
+    rig g = rig_stepped(store_make(), 64 << 20, NULL);
+    uint32_t f = function(g.engine, "f");
+    varve_thread *t = rig_begin(&g), *busy;
+    varve_root_begin(g.engine, NULL, &busy);
     enum { CALLS = 500000 }; /* 46 segments, more than a pass takes of one ring */
-    for (unsigned i = 0; i < CALLS; i++) {
-        varve_call_begin(t, f, 0);
-        varve_call_end(t, VARVE_CALL_OK);
-    }
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
+    for (unsigned i = 0; i < CALLS; i++)
+        call_once(t, f);
+    rig_end(&g);
     unsigned passes = 0;
-    for (; vv_slot_phase(&v->registry.slots[0]) != VV_PHASE_FREE; passes++) {
-        for (unsigned i = 0; i < 30000; i++) {
-            varve_call_begin(busy, f, 0);
-            varve_call_end(busy, VARVE_CALL_OK);
-        }
-        vv_consumer_pass(v);
+    for (; vv_slot_phase(&g.session->registry.slots[0]) != VV_PHASE_FREE; passes++) {
+        for (unsigned i = 0; i < 30000; i++)
+            call_once(busy, f);
+        vv_consumer_pass(g.session);
         ck_assert_uint_lt(passes, 100);
     }
-    ck_assert(publish(v));
-    ck_assert_uint_eq(status_of(v).records_lost, 0);
-    look l = look_at(&s);
+    ck_assert(publish(g.session));
+    ck_assert_uint_eq(status_of(g.session).records_lost, 0);
+    look l = look_at(&g.store);
     assert_whole(&l);
     ck_assert_uint_eq(started(&l, "f"), CALLS);
     look_done(&l);
-    varve_session_close(v);
-    store_remove(&s);
+    varve_session_close(g.session);
+    rig_remove(&g);
 }
 END_TEST
 
