@@ -15,17 +15,6 @@ uint64_t size_of_files;
 
 enum { PLENTY = 64 << 20 };
 
-typedef struct {
-    vv_step at;
-    int os; /* 0: none */
-} fault;
-
-static int fail_step(void *ctx, vv_step at)
-{
-    const fault *f = ctx;
-    return at == f->at ? f->os : 0;
-}
-
 static varve_stream_state stream_of(varve_session *v)
 {
     varve_stream_state st;
@@ -50,133 +39,122 @@ static void look_again(varve_session *v)
 
 START_TEST(gate_checkpoints_of_a_life)
 {
-    test_store s = store_make();
-    fault f = {.os = 0};
-    varve_session *v = passive(&s, PLENTY, &(vv_wstore_hooks){.step = fail_step, .ctx = &f});
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f_main = function(e, "main");
-    varve_stream_state st = stream_of(v);
+    bad_disk disk = {.times = 0};
+    rig g = rig_stepped(store_make(), PLENTY, &disk);
+    uint32_t f_main = function(g.engine, "main");
+    varve_stream_state st = stream_of(g.session);
     ck_assert(!st.meta_high_water && !st.data_high_water && !st.pending_groups && !st.publication_in_flight);
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    varve_thread *t = rig_begin(&g);
     varve_execution_state x;
-    ck_assert(varve_execution_checkpoint(r, &x));
+    ck_assert(varve_execution_checkpoint(g.root, &x));
     ck_assert(x.engine == 1 && x.thread == 1 && !x.queued_facts && !x.first_data);
     varve_call_begin(t, f_main, 0);
-    look_again(v);
-    st = stream_of(v);
+    look_again(g.session);
+    st = stream_of(g.session);
     ck_assert_uint_eq(st.pending_groups, 1);
     ck_assert_uint_eq(st.pending_meta, 2); /* the engine and the start */
-    ck_assert(varve_execution_checkpoint(r, &x));
+    ck_assert(varve_execution_checkpoint(g.root, &x));
     ck_assert(x.queued_facts == 1 && x.queued_bytes > 0); /* its thread's start */
     uint64_t age = st.oldest_pending_ns;
-    look_again(v);
-    ck_assert_uint_ge(stream_of(v).oldest_pending_ns, age);
-    cycle(v);
-    st = stream_of(v);
+    look_again(g.session);
+    ck_assert_uint_ge(stream_of(g.session).oldest_pending_ns, age);
+    cycle(g.session);
+    st = stream_of(g.session);
     ck_assert(st.meta_high_water == 1 && st.data_high_water == 1 && st.health_high_water == 0);
     ck_assert(!st.pending_groups && !st.pending_meta && !st.oldest_pending_ns);
-    ck_assert(varve_execution_checkpoint(r, &x));
+    ck_assert(varve_execution_checkpoint(g.root, &x));
     ck_assert(!x.queued_facts && x.first_data == 1 && x.last_data == 1);
     varve_call_end(t, VARVE_CALL_OK);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
-    ck_assert(varve_execution_checkpoint(r, &x)); /* the consumer has not seen it */
-    look_again(v);
-    ck_assert(!varve_execution_checkpoint(r, &x)); /* none after the slot's release, though its end is not written */
-    ck_assert_uint_eq(stream_of(v).pending_meta, 1);
-    cycle(v);
-    st = stream_of(v);
+    rig_end(&g);
+    ck_assert(varve_execution_checkpoint(g.root, &x)); /* the consumer has not seen it */
+    look_again(g.session);
+    /* None after the slot's release, though its end is not written. */
+    ck_assert(!varve_execution_checkpoint(g.root, &x));
+    ck_assert_uint_eq(stream_of(g.session).pending_meta, 1);
+    cycle(g.session);
+    st = stream_of(g.session);
     ck_assert(st.meta_high_water == 2 && st.data_high_water == 2 && st.health_high_water == 1 && !st.pending_meta);
     /* The slot's next execution is not the old handle's. */
-    varve_root *again = varve_root_begin(e, NULL, &t);
-    ck_assert(!varve_execution_checkpoint(r, &x) && varve_execution_checkpoint(again, &x) && x.thread == 2);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(again, VARVE_SUCCEEDED);
-    settle(v);
-    varve_session_close(v);
-    store_remove(&s);
+    varve_root *again = varve_root_begin(g.engine, NULL, &t);
+    ck_assert(!varve_execution_checkpoint(g.root, &x) && varve_execution_checkpoint(again, &x) && x.thread == 2);
+    execution_end(again, t);
+    settle(g.session);
+    varve_session_close(g.session);
+    rig_remove(&g);
 }
 END_TEST
 
 /* The high water waits for the directory. */
 START_TEST(gate_high_water_moves_after_the_directory_fsync)
 {
-    test_store s = store_make();
-    fault f = {.os = 0};
-    varve_session *v = passive(&s, PLENTY, &(vv_wstore_hooks){.step = fail_step, .ctx = &f});
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f_main = function(e, "main");
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    bad_disk disk = {.times = 0};
+    rig g = rig_stepped(store_make(), PLENTY, &disk);
+    uint32_t f_main = function(g.engine, "main");
+    varve_thread *t = rig_begin(&g);
     varve_call_begin(t, f_main, 0);
-    settle(v);
-    cycle(v);
+    settle(g.session);
+    cycle(g.session);
     varve_call_end(t, VARVE_CALL_OK);
-    settle(v);
-    f = (fault){VV_STEP_FSYNC_DIRECTORY, EIO};
-    cycle(v);
-    varve_stream_state st = stream_of(v);
+    settle(g.session);
+    disk = (bad_disk){VV_STEP_FSYNC_DIRECTORY, EIO, .times = ALWAYS};
+    cycle(g.session);
+    varve_stream_state st = stream_of(g.session);
     varve_execution_state x;
     ck_assert(st.publication_in_flight && st.data_high_water == 1 && st.pending_groups == 1);
-    ck_assert(varve_execution_checkpoint(r, &x) && x.publication_in_flight && x.last_data == 1);
-    cycle(v);
-    ck_assert(stream_of(v).publication_in_flight && stream_of(v).data_high_water == 1);
-    f.os = 0;
-    cycle(v);
-    st = stream_of(v);
+    ck_assert(varve_execution_checkpoint(g.root, &x) && x.publication_in_flight && x.last_data == 1);
+    cycle(g.session);
+    ck_assert(stream_of(g.session).publication_in_flight && stream_of(g.session).data_high_water == 1);
+    disk.times = 0;
+    cycle(g.session);
+    st = stream_of(g.session);
     ck_assert(!st.publication_in_flight && st.data_high_water == 2 && !st.pending_groups);
-    ck_assert(varve_execution_checkpoint(r, &x) && !x.publication_in_flight && x.last_data == 2);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
-    settle(v);
-    varve_session_close(v);
-    store_remove(&s);
+    ck_assert(varve_execution_checkpoint(g.root, &x) && !x.publication_in_flight && x.last_data == 2);
+    rig_end(&g);
+    settle(g.session);
+    varve_session_close(g.session);
+    rig_remove(&g);
 }
 END_TEST
 
 /* Each of the process's counters moves where it is meant to. */
 START_TEST(gate_process_counters)
 {
-    test_store s = store_make();
-    fault f = {.os = 0};
-    varve_session *v = passive(&s, 8921088, &(vv_wstore_hooks){.step = fail_step, .ctx = &f});
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f_main = function(e, "main");
+    bad_disk disk = {.times = 0};
+    rig g = rig_stepped(store_make(), 8921088, &disk);
+    uint32_t f_main = function(g.engine, "main");
     varve_process_counts was, is;
     varve_process_counters(&was);
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    varve_thread *t = rig_begin(&g);
     varve_call_begin(t, f_main, 0);
-    settle(v);
-    f = (fault){VV_STEP_WRITE, EIO};
-    cycle(v);
+    settle(g.session);
+    disk = (bad_disk){VV_STEP_WRITE, EIO, .times = ALWAYS};
+    cycle(g.session);
     varve_process_counters(&is);
     ck_assert_uint_eq(is.function_table_publish_failed - was.function_table_publish_failed, 1);
     ck_assert_uint_eq(is.meta_batch_lost - was.meta_batch_lost, 1);
-    f.os = 0;
-    cycle(v);
+    disk.times = 0;
+    cycle(g.session);
     varve_call_end(t, VARVE_CALL_OK);
     varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_ABANDONED);
-    settle(v);
-    f.os = EIO;
-    cycle(v);
+    varve_root_end(g.root, VARVE_ABANDONED);
+    settle(g.session);
+    disk.times = ALWAYS;
+    cycle(g.session);
     varve_process_counters(&is);
     ck_assert_uint_eq(is.root_abandoned - was.root_abandoned, 1);
     ck_assert_uint_eq(is.root_ended_lost - was.root_ended_lost, 1);
     ck_assert_uint_eq(is.meta_batch_lost - was.meta_batch_lost, 2);
     ck_assert_uint_eq(is.health_record_lost - was.health_record_lost, 1);
-    f.os = 0;
+    disk.times = 0;
     uint64_t begun = 0, refused = 0;
     for (; !refused; begun++)
-        refused += varve_root_begin(e, NULL, &t) == NULL;
+        refused += varve_root_begin(g.engine, NULL, &t) == NULL;
     varve_process_counters(&is);
     ck_assert_uint_eq(is.profiler_execution_state_unavailable - was.profiler_execution_state_unavailable, 1);
-    varve_session_close(v);
+    varve_session_close(g.session);
     varve_process_counters(&is);
     ck_assert_uint_eq(is.root_abandoned - was.root_abandoned, begun); /* one was refused, one was ended by hand */
-    store_remove(&s);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -208,12 +186,9 @@ static void *execute(void *arg)
         varve_thread *t;
         varve_root *r = varve_root_begin(a->engine, NULL, &t);
         atomic_store(&a->root, r);
-        for (unsigned k = 0; k < 50; k++) {
-            varve_call_begin(t, a->main, 0);
-            varve_call_end(t, VARVE_CALL_OK);
-        }
-        varve_thread_end(t, VARVE_THREAD_COMPLETED);
-        varve_root_end(r, VARVE_SUCCEEDED);
+        for (unsigned k = 0; k < 50; k++)
+            call_once(t, a->main);
+        execution_end(r, t);
         if (i % 30 == 0)
             varve_flush(a->session, 10000);
     }

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "tests/runtime/host.h"
+#include "tests/runtime/inside.h"
 
 uint64_t size_of_files;
 
@@ -53,87 +53,66 @@ static void go_on(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
-static void record(varve_engine *e, uint32_t f, unsigned calls)
-{
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
-    ck_assert_ptr_nonnull(r);
-    for (unsigned i = 0; i < calls; i++) {
-        varve_call_begin(t, f, 0);
-        varve_call_end(t, VARVE_CALL_OK);
-    }
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
-}
-
 /* Another process stops while it holds the lock. The host runs on, waits are bounded and counted, and once the process
  * goes on everything is committed, once. */
 START_TEST(gate_stopped_lock_holder)
 {
-    test_store s = store_make_quick();
-    varve_session *v = session_at(&s, 20);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f = function(e, "f");
-    record(e, f, 3);
-    ck_assert(varve_flush(v, 5000));
-    pid_t pid = stopped_holder(s.root);
+    rig g = rig_live(store_make_quick(), 20);
+    uint32_t f = function(g.engine, "f");
+    record_execution(g.engine, f, 3);
+    ck_assert(varve_flush(g.session, 5000));
+    pid_t pid = stopped_holder(g.store.root);
     uint64_t from = now_ms();
     for (unsigned i = 0; i < 50; i++)
-        record(e, f, 3);
+        record_execution(g.engine, f, 3);
     ck_assert_uint_lt(now_ms() - from, 1000);
-    ck_assert(!varve_flush(v, 10000));
+    ck_assert(!varve_flush(g.session, 10000));
     ck_assert_uint_lt(now_ms() - from, 8000);
-    record(e, f, 3);
-    varve_status st;
-    varve_session_status(v, &st);
+    record_execution(g.engine, f, 3);
+    varve_status st = status_of(g.session);
     ck_assert_uint_gt(st.lock_timeouts, 0);
     ck_assert_uint_eq(st.batches_lost, 0);
     go_on(pid);
-    ck_assert(varve_flush(v, 10000));
-    varve_session_status(v, &st);
+    ck_assert(varve_flush(g.session, 10000));
+    st = status_of(g.session);
     ck_assert_uint_eq(st.batches_lost, 0);
     ck_assert_uint_eq(st.roots_begun, 52);
-    varve_session_close(v);
-    look l = look_store(s.root);
-    ck_assert_uint_eq(l.store->streams[0].execution_count, 52);
+    look *l = rig_close(&g);
+    ck_assert_uint_eq(l->store->streams[0].execution_count, 52);
     for (size_t i = 0; i < 52; i++) {
-        look_fold(&l, 0, i);
-        assert_whole(&l);
-        ck_assert_uint_eq(started(&l, "f"), 3);
+        look_fold(l, 0, i);
+        assert_whole(l);
+        ck_assert_uint_eq(started(l, "f"), 3);
     }
-    look_done(&l);
-    assert_ledger(s.root);
-    store_remove(&s);
+    assert_ledger(g.store.root);
+    rig_remove(&g);
 }
 END_TEST
 
 /* It never goes on: the host ends in bounded time all the same, and what was committed before is whole. */
 START_TEST(gate_stopped_for_good)
 {
-    test_store s = store_make_quick();
-    varve_session *v = session_at(&s, 20);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f = function(e, "f");
-    record(e, f, 3);
-    ck_assert(varve_flush(v, 5000));
-    pid_t pid = stopped_holder(s.root);
-    record(e, f, 3);
+    rig g = rig_live(store_make_quick(), 20);
+    uint32_t f = function(g.engine, "f");
+    record_execution(g.engine, f, 3);
+    ck_assert(varve_flush(g.session, 5000));
+    pid_t pid = stopped_holder(g.store.root);
+    record_execution(g.engine, f, 3);
     uint64_t from = now_ms();
-    varve_session_close(v);
+    varve_session_close(g.session);
     ck_assert_uint_lt(now_ms() - from, 7000);
     /* A new session can't be had, and says so, also within bounds. */
-    v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root});
-    varve_status st;
-    varve_session_status(v, &st);
-    ck_assert_int_eq(st.state, VARVE_OFF_STORE);
-    varve_session_close(v);
+    varve_options o = options_in(&g.store, NULL);
+    varve_session *next = varve_session_open(&o);
+    ck_assert_int_eq(status_of(next).state, VARVE_OFF_STORE);
+    varve_session_close(next);
     ck_assert_uint_lt(now_ms() - from, 12000);
     go_on(pid);
-    look l = look_at(&s);
+    look l = look_at(&g.store);
     assert_whole(&l);
     ck_assert_uint_eq(l.stream->execution_count, 1);
     look_done(&l);
-    store_remove(&s);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -311,57 +290,31 @@ START_TEST(gate_hit_is_hashed_outside_the_lock)
 END_TEST
 
 /* The directory's sync fails for a while after the rename: nothing passes it, and then it is committed once. */
-typedef struct {
-    int left;
-} sync_fault;
-
-static int fail_sync(void *ctx, vv_step at)
-{
-    sync_fault *f = ctx;
-    if (at != VV_STEP_FSYNC_DIRECTORY || f->left == 0)
-        return 0;
-    f->left--;
-    return EIO;
-}
-
 START_TEST(gate_failed_directory_sync)
 {
-    test_store s = store_make_quick();
-    sync_fault f = {0};
-    uint64_t interval = 3600000;
-    vv_session_test test = {.no_consumer = true, .hooks = {.step = fail_sync, .ctx = &f}};
-    varve_session *v = vv_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root,
-                                                        .minimum_free_bytes = 1, .publish_interval_ms = &interval},
-                                       &test);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t fn = function(e, "f");
-    record(e, fn, 1);
-    f.left = 5;
+    bad_disk disk = {VV_STEP_FSYNC_DIRECTORY, EIO, .times = 0};
+    rig g = rig_stepped(store_make_quick(), 0, &disk);
+    uint32_t f = function(g.engine, "f");
+    record_execution(g.engine, f, 1);
+    disk.times = 5;
     for (unsigned i = 0; i < 5; i++) {
-        vv_consumer_pass(v);
-        ck_assert(!vv_writer_cycle(&v->writer));
-        ck_assert(!vv_wstore_takes_roots(v->store));
+        ck_assert(!publish(g.session));
+        ck_assert(!vv_wstore_takes_roots(g.session->store));
         varve_thread *none;
-        ck_assert_ptr_null(varve_root_begin(e, NULL, &none));
+        ck_assert_ptr_null(varve_root_begin(g.engine, NULL, &none));
     }
-    for (unsigned i = 0; i < 3; i++)
-        vv_consumer_pass(v);
-    ck_assert(vv_writer_cycle(&v->writer));
-    record(e, fn, 1);
-    for (unsigned i = 0; i < 3; i++)
-        vv_consumer_pass(v);
-    ck_assert(vv_writer_cycle(&v->writer));
-    varve_session_close(v);
-    look l = look_store(s.root);
-    ck_assert_uint_eq(l.store->streams[0].execution_count, 2);
+    ck_assert(publish(g.session));
+    record_execution(g.engine, f, 1);
+    ck_assert(publish(g.session));
+    look *l = rig_close(&g);
+    ck_assert_uint_eq(l->store->streams[0].execution_count, 2);
     for (size_t i = 0; i < 2; i++) {
-        look_fold(&l, 0, i);
-        assert_whole(&l);
-        ck_assert_uint_eq(started(&l, "f"), 1);
+        look_fold(l, 0, i);
+        assert_whole(l);
+        ck_assert_uint_eq(started(l, "f"), 1);
     }
-    look_done(&l);
-    assert_ledger(s.root);
-    store_remove(&s);
+    assert_ledger(g.store.root);
+    rig_remove(&g);
 }
 END_TEST
 

@@ -98,6 +98,17 @@ static inline void execution_end(varve_root *r, varve_thread *t)
     varve_root_end(r, VARVE_SUCCEEDED);
 }
 
+/* A whole execution: calls of f, one after another. */
+static inline void record_execution(varve_engine *e, uint32_t f, unsigned calls)
+{
+    varve_thread *t;
+    varve_root *r = varve_root_begin(e, NULL, &t);
+    ck_assert_ptr_nonnull(r);
+    for (unsigned i = 0; i < calls; i++)
+        call_once(t, f);
+    execution_end(r, t);
+}
+
 /* One execution as a reader sees it now. */
 typedef struct {
     vv_source *source;

@@ -16,6 +16,17 @@
 #define TEST_SANITIZED 0
 #endif
 
+/* Of this process, in bytes. */
+static inline uint64_t resident(void)
+{
+    unsigned long total, pages;
+    FILE *f = fopen("/proc/self/statm", "r");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(fscanf(f, "%lu %lu", &total, &pages), 2);
+    fclose(f);
+    return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
 static inline varve_session *session_tested(const test_store *s, uint64_t interval_ms, uint64_t memory,
                                             const vv_session_test *test)
 {

@@ -65,8 +65,7 @@ static void hands_stop(hand *h)
 }
 
 typedef struct {
-    varve_session *session;
-    varve_engine *engine;
+    const rig *rig;
     varve_thread **threads;
     unsigned count, calls;
     uint32_t f;
@@ -75,7 +74,7 @@ typedef struct {
 static void make_ring(void *arg)
 {
     batch *b = arg;
-    ck_assert_ptr_nonnull(vv_session_ring(b->session, b->engine));
+    ck_assert_ptr_nonnull(vv_session_ring(b->rig->session, b->rig->engine));
 }
 
 static void start_all(void *arg)
@@ -92,10 +91,8 @@ static void call_all(void *arg)
     batch *b = arg;
     for (unsigned i = 0; i < b->count; i++) {
         varve_thread_bind(b->threads[i]);
-        for (unsigned k = 0; k < b->calls; k++) {
-            varve_call_begin(b->threads[i], b->f, 0);
-            varve_call_end(b->threads[i], VARVE_CALL_OK);
-        }
+        for (unsigned k = 0; k < b->calls; k++)
+            call_once(b->threads[i], b->f);
     }
 }
 
@@ -131,35 +128,29 @@ enum { SIBLINGS = 6000 };
  * little stack. Their parent has ended before the first of them starts. */
 START_TEST(gate_blocked_siblings)
 {
-    test_store s = store_make();
     hand h[HANDS];
     hands_start(h);
-    varve_session *v = passive(&s, 64 << 20, NULL);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f_main = function(e, "main"), f_work = function(e, "work");
-    batch b = {v, e, calloc(SIBLINGS, sizeof *b.threads), SIBLINGS, 0, f_work};
+    rig g = rig_stepped(store_make(), 64 << 20, NULL);
+    uint32_t f_main = function(g.engine, "main"), f_work = function(g.engine, "work");
+    batch b = {&g, calloc(SIBLINGS, sizeof *b.threads), SIBLINGS, 0, f_work};
     for (unsigned i = 0; i < 3; i++)
         let(&h[i], make_ring, &b);
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    varve_thread *t = rig_begin(&g);
     varve_call_begin(t, f_main, 0);
     for (unsigned i = 0; i < SIBLINGS; i++)
         b.threads[i] = varve_thread_spawn(t, 0, 0, NULL, 0);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
+    rig_end(&g);
     let(&h[1], start_all, &b);
     let(&h[0], end_all, &b);
-    on_small_stack(v);
-    ck_assert(publish(v));
-    varve_session_close(v);
+    on_small_stack(g.session);
+    ck_assert(publish(g.session));
+    look *l = rig_close(&g);
     hands_stop(h);
     free(b.threads);
-    look l = look_at(&s);
-    assert_whole(&l);
-    ck_assert_uint_eq(l.fold->thread_count, 1 + SIBLINGS);
-    ck_assert_uint_eq(started(&l, "main~work"), SIBLINGS);
-    look_done(&l);
-    store_remove(&s);
+    assert_whole(l);
+    ck_assert_uint_eq(l->fold->thread_count, 1 + SIBLINGS);
+    ck_assert_uint_eq(started(l, "main~work"), SIBLINGS);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -167,35 +158,28 @@ END_TEST
  * given up. */
 START_TEST(gate_waits_for_a_backlog)
 {
-    test_store s = store_make();
     hand h[HANDS];
     hands_start(h);
-    varve_session *v = passive(&s, 256 << 20, NULL);
-    varve_engine *e = varve_engine_open(v, NULL);
-    varve_thread *t, *child;
-    batch b = {v, e, &child, 1, 0, function(e, "f")};
+    rig g = rig_stepped(store_make(), 256 << 20, NULL);
+    varve_thread *child;
+    batch b = {&g, &child, 1, 0, function(g.engine, "f")};
     let(&h[0], make_ring, &b);
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    varve_thread *t = rig_begin(&g);
     varve_call_begin(t, b.f, 0);
     enum { CALLS = 2000000 }; /* 183 segments */
-    for (unsigned i = 0; i < CALLS; i++) {
-        varve_call_begin(t, b.f, 0);
-        varve_call_end(t, VARVE_CALL_OK);
-    }
+    for (unsigned i = 0; i < CALLS; i++)
+        call_once(t, b.f);
     child = varve_thread_spawn(t, 0, 0, NULL, 0);
     let(&h[0], start_all, &b);
     let(&h[0], end_all, &b);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
-    ck_assert(publish(v));
-    varve_session_close(v);
+    rig_end(&g);
+    ck_assert(publish(g.session));
+    look *l = rig_close(&g);
     hands_stop(h);
-    look l = look_at(&s);
-    assert_whole(&l);
-    ck_assert_uint_eq(started(&l, "f>f"), CALLS);
-    ck_assert_uint_eq(started(&l, "f~f"), 1);
-    look_done(&l);
-    store_remove(&s);
+    assert_whole(l);
+    ck_assert_uint_eq(started(l, "f>f"), CALLS);
+    ck_assert_uint_eq(started(l, "f~f"), 1);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -211,90 +195,78 @@ static void forget(varve_session *v, varve_engine *e, uint64_t number)
  * can't be placed is counted. */
 START_TEST(gate_lost_cause_under_load)
 {
-    test_store s = store_make();
     hand h[HANDS];
     hands_start(h);
-    varve_session *v = passive(&s, 256 << 20, NULL);
-    varve_engine *e = varve_engine_open(v, NULL);
-    varve_thread *t, *busy, *child;
-    batch b = {v, e, &child, 1, 10, function(e, "f")}, noise = {v, e, &busy, 1, 600000, b.f};
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    rig g = rig_stepped(store_make(), 256 << 20, NULL);
+    varve_thread *busy, *child;
+    batch b = {&g, &child, 1, 10, function(g.engine, "f")}, noise = {&g, &busy, 1, 600000, b.f};
+    varve_thread *t = rig_begin(&g);
     varve_call_begin(t, b.f, 0);
     child = varve_thread_spawn(t, 0, 0, NULL, 0); /* number 2 */
-    settle(v);
-    forget(v, e, 2);
-    varve_root *r2 = varve_root_begin(e, NULL, &busy);
+    settle(g.session);
+    forget(g.session, g.engine, 2);
+    varve_root *r2 = varve_root_begin(g.engine, NULL, &busy);
     let(&h[0], start_all, &b);
     let(&h[0], call_all, &b);
     let(&h[0], end_all, &b);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
+    rig_end(&g);
     unsigned passes = 0;
-    for (; vv_slot_phase(&v->registry.slots[0]) != VV_PHASE_FREE; passes++) {
+    for (; vv_slot_phase(&g.session->registry.slots[0]) != VV_PHASE_FREE; passes++) {
         let(&h[1], call_all, &noise); /* 55 segments */
-        vv_consumer_pass(v);
+        vv_consumer_pass(g.session);
         ck_assert_uint_lt(passes, 20);
     }
-    varve_thread_end(busy, VARVE_THREAD_COMPLETED);
-    varve_root_end(r2, VARVE_SUCCEEDED);
+    execution_end(r2, busy);
     for (unsigned i = 0; i < 20; i++)
-        ck_assert(publish(v));
-    varve_session_close(v);
+        ck_assert(publish(g.session));
+    look *l = rig_close(&g);
     hands_stop(h);
-    look l = look_store(s.root);
-    look_fold(&l, 0, 0);
-    ck_assert_int_eq(l.execution->index_state, VV_INDEX_COMPLETE);
-    const uint64_t *health = l.execution->health.v;
-    ck_assert_uint_eq(started(&l, "f"), 1);
+    ck_assert_int_eq(l->execution->index_state, VV_INDEX_COMPLETE);
+    const uint64_t *health = l->execution->health.v;
+    ck_assert_uint_eq(started(l, "f"), 1);
     ck_assert_uint_eq(health[VV_H_unmatched_thread_facts], 2); /* its start and its end */
     ck_assert_uint_eq(health[VV_H_unmatched_call_facts], 11 + 10);
     ck_assert_uint_eq(health[VV_H_join_capacity_exceeded], 0);
-    look_fold(&l, 0, 1);
-    assert_whole(&l);
-    ck_assert_uint_eq(started(&l, "f"), passes * 600000);
-    look_done(&l);
-    store_remove(&s);
+    look_fold(l, 0, 1);
+    assert_whole(l);
+    ck_assert_uint_eq(started(l, "f"), passes * 600000);
+    rig_remove(&g);
 }
 END_TEST
 
 /* What waits takes more than its share of memory: the oldest goes on at once, counted as too much to join. */
 START_TEST(gate_join_capacity)
 {
-    test_store s = store_make();
     hand h[HANDS];
     hands_start(h);
-    varve_session *v = passive(&s, MEDIUM, NULL);
-    varve_engine *e = varve_engine_open(v, NULL);
-    varve_thread *t, *child;
-    batch b = {v, e, &child, 1, 0, function(e, "f")};
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    rig g = rig_stepped(store_make(), MEDIUM, NULL);
+    varve_thread *child;
+    batch b = {&g, &child, 1, 0, function(g.engine, "f")};
+    varve_thread *t = rig_begin(&g);
     varve_call_begin(t, b.f, 0);
     child = varve_thread_spawn(t, 0, 0, NULL, 0);
-    settle(v);
-    forget(v, e, 2);
+    settle(g.session);
+    forget(g.session, g.engine, 2);
     let(&h[0], start_all, &b);
-    b.calls = (unsigned)(vv_joins_limit(v) + 2) * VV_SEGMENT_WORDS / (VV_WORDS_BEGIN + VV_WORDS_END);
+    b.calls = (unsigned)(vv_joins_limit(g.session) + 2) * VV_SEGMENT_WORDS / (VV_WORDS_BEGIN + VV_WORDS_END);
     let(&h[0], call_all, &b);
     bool moved;
     vv_force why = VV_FORCE_NONE;
-    vv_ring *ring = atomic_load(&atomic_load(&v->rings)->next);
-    ck_assert_int_eq(vv_decoder_drain(&v->decoder, ring, 16, why, &moved), VV_DECODED_BLOCKED);
-    vv_joins_note(&v->consumer.joins, ring, VV_DECODED_BLOCKED);
-    ck_assert_ptr_eq(vv_joins_pick(v, &why), ring);
+    vv_ring *ring = atomic_load(&atomic_load(&g.session->rings)->next);
+    ck_assert_int_eq(vv_decoder_drain(&g.session->decoder, ring, 16, why, &moved), VV_DECODED_BLOCKED);
+    vv_joins_note(&g.session->consumer.joins, ring, VV_DECODED_BLOCKED);
+    ck_assert_ptr_eq(vv_joins_pick(g.session, &why), ring);
     ck_assert_int_eq(why, VV_FORCE_PRESSURE);
     let(&h[0], end_all, &b);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
+    rig_end(&g);
     for (unsigned i = 0; i < 5; i++)
-        ck_assert(publish(v));
-    varve_session_close(v);
+        ck_assert(publish(g.session));
+    look *l = rig_close(&g);
     hands_stop(h);
-    look l = look_at(&s);
-    ck_assert_int_eq(l.execution->index_state, VV_INDEX_COMPLETE);
-    ck_assert_uint_eq(l.execution->health.v[VV_H_join_capacity_exceeded], 1);
-    ck_assert_uint_eq(l.execution->health.v[VV_H_unmatched_call_facts], 1 + 2 * (uint64_t)b.calls);
-    look_done(&l);
-    store_remove(&s);
+    ck_assert_int_eq(l->execution->index_state, VV_INDEX_COMPLETE);
+    ck_assert_uint_eq(l->execution->health.v[VV_H_join_capacity_exceeded], 1);
+    ck_assert_uint_eq(l->execution->health.v[VV_H_unmatched_call_facts], 1 + 2 * (uint64_t)b.calls);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -450,9 +422,9 @@ static void run_program(unsigned round, bool lossy)
 {
     static program p;
     memset(&p, 0, sizeof p);
-    test_store s = store_make();
     hand h[HANDS];
     hands_start(h);
+    test_store s = store_make();
     p.session = passive(&s, MEDIUM, NULL);
     p.engine = varve_engine_open(p.session, NULL);
     p.f[0] = function(p.engine, "a");
@@ -478,8 +450,7 @@ static void run_program(unsigned round, bool lossy)
     }
     varve_root_end(root, VARVE_SUCCEEDED);
     ck_assert(publish(p.session));
-    varve_status st;
-    varve_session_status(p.session, &st);
+    varve_status st = status_of(p.session);
     varve_session_close(p.session);
     hands_stop(h);
     look l = look_at(&s);

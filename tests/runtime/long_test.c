@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "runtime/session.h"
-#include "tests/runtime/host.h"
+#include "tests/runtime/inside.h"
 
 uint64_t size_of_files;
 
@@ -35,119 +35,86 @@ static void record(varve_engine *e, uint32_t f, unsigned distinct)
     ck_assert_ptr_nonnull(r);
     for (unsigned i = 0; i < distinct; i++)
         varve_call_begin(t, f, 0);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
+    execution_end(r, t);
 }
 
 /* At an interval of 60 s nothing is written before somebody asks: then two meta segments (starts, ends), and data as
  * dense as the target allows. */
 START_TEST(gate_roots_at_a_long_interval)
 {
-    test_store s = store_make_quick();
-    varve_session *v = session_at(&s, 60000);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f = function(e, "case");
+    rig g = rig_live(store_make_quick(), 60000);
+    uint32_t f = function(g.engine, "case");
     for (unsigned i = 0; i < 1000; i++)
-        record(e, f, 1 + i % 10); /* all together less than a segment, which would be reason to publish */
-    count_files(&s);
+        record(g.engine, f, 1 + i % 10); /* all together less than a segment, which would be reason to publish */
+    count_files(&g.store);
     ck_assert_uint_eq(meta_files + data_files, 0);
-    ck_assert(varve_flush(v, 20000));
-    count_files(&s);
-    uint64_t target = v->sizing.segment_target;
+    ck_assert(varve_flush(g.session, 20000));
+    count_files(&g.store);
+    uint64_t target = g.session->sizing.segment_target;
     ck_assert_uint_eq(meta_files, 2);
     ck_assert_uint_ge(data_bytes, 1000 * 5 * VV_CCT_ROW_MIN);
     ck_assert_uint_le(data_files, (data_bytes + target - 1) / target + 1);
-    varve_session_close(v);
-    count_files(&s);
+    varve_session_close(g.session);
+    count_files(&g.store);
     ck_assert_uint_eq(meta_files, 2);
-    assert_ledger(s.root);
-    store_remove(&s);
+    assert_ledger(g.store.root);
+    rig_remove(&g);
 }
 END_TEST
 
 /* Without a flush what is recorded is on disk within the interval and a little. */
 START_TEST(gate_age_trigger)
 {
-    test_store s = store_make_quick();
-    varve_session *v = session_at(&s, 300);
-    varve_engine *e = varve_engine_open(v, NULL);
+    rig g = rig_live(store_make_quick(), 300);
     uint64_t from = vv_clock_monotonic_ns(), took = 0;
-    record(e, function(e, "f"), 3);
+    record(g.engine, function(g.engine, "f"), 3);
     do {
         usleep(1000);
-        count_files(&s);
+        count_files(&g.store);
         took = (vv_clock_monotonic_ns() - from) / 1000000;
     } while (meta_files < 2 && took < 20000);
     ck_assert_uint_eq(data_files, 1);
     ck_assert_uint_ge(took, 100);
     ck_assert_uint_lt(took, 5000);
-    varve_session_close(v);
-    store_remove(&s);
+    varve_session_close(g.session);
+    rig_remove(&g);
 }
 END_TEST
-
-/* Of the process; 0 under sanitizers, which keep freed memory for a while. */
-static uint64_t resident_kib(void)
-{
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    return 0;
-#else
-    unsigned long total, resident;
-    FILE *f = fopen("/proc/self/statm", "r");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_int_eq(fscanf(f, "%lu %lu", &total, &resident), 2);
-    fclose(f);
-    return resident * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
-#endif
-}
 
 /* One execution, thousands of segments: neither the governor's figure nor the process grows with them. */
 START_TEST(gate_thousands_of_segments)
 {
     enum { SEGMENTS = 4000, FIRST = 500, NAMES = 64 };
-    test_store s = store_make_quick();
-    uint64_t interval = 3600000;
-    vv_session_test test = {.no_consumer = true};
-    varve_session *v = vv_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root,
-                                                        .minimum_free_bytes = 1, .publish_interval_ms = &interval},
-                                       &test);
-    ck_assert(vv_session_active(v));
-    v->decoder.epoch_nodes = 40; /* rollovers on the way */
-    varve_engine *e = varve_engine_open(v, NULL);
+    rig g = rig_stepped(store_make_quick(), 0, NULL);
+    g.session->decoder.epoch_nodes = 40; /* rollovers on the way */
+    _Atomic uint64_t *used = &g.session->governor.pools[VV_POOL_GENERAL].used;
     uint32_t f[NAMES];
     for (unsigned i = 0; i < NAMES; i++)
-        f[i] = function(e, "f");
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+        f[i] = function(g.engine, "f");
+    varve_thread *t = rig_begin(&g);
     varve_call_begin(t, f[0], 0);
-    uint64_t used = 0, resident = 0, calls = 1;
+    uint64_t used_first = 0, resident_first = 0, calls = 1;
     for (unsigned i = 0; i < SEGMENTS; i++) {
-        for (unsigned k = 0; k < 120; k++, calls++) {
-            varve_call_begin(t, f[(i + k) % NAMES], 0);
-            varve_call_end(t, VARVE_CALL_OK);
-        }
-        vv_consumer_pass(v);
-        ck_assert(vv_writer_cycle(&v->writer));
+        for (unsigned k = 0; k < 120; k++, calls++)
+            call_once(t, f[(i + k) % NAMES]);
+        vv_consumer_pass(g.session);
+        ck_assert(vv_writer_cycle(&g.session->writer));
         if (i == FIRST) {
-            used = atomic_load(&v->governor.pools[VV_POOL_GENERAL].used);
-            resident = resident_kib();
+            used_first = atomic_load(used);
+            resident_first = resident();
         }
     }
-    ck_assert_uint_le(atomic_load(&v->governor.pools[VV_POOL_GENERAL].used), used);
-    ck_assert_uint_le(resident_kib(), resident + 512);
-    ck_assert_uint_ge(vv_wstore_high(v->store, VV_PLANE_DATA), SEGMENTS);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
-    for (unsigned i = 0; i < 3; i++)
-        vv_consumer_pass(v);
-    ck_assert(vv_writer_cycle(&v->writer));
-    varve_session_close(v);
-    look l = look_at(&s);
-    assert_whole(&l);
-    ck_assert_uint_eq(totals(&l).started, calls);
-    ck_assert_uint_ge(l.execution->count, SEGMENTS);
-    look_done(&l);
-    store_remove(&s);
+    ck_assert_uint_le(atomic_load(used), used_first);
+    if (!TEST_SANITIZED) /* sanitizers keep freed memory for a while */
+        ck_assert_uint_le(resident(), resident_first + (512 << 10));
+    ck_assert_uint_ge(vv_wstore_high(g.session->store, VV_PLANE_DATA), SEGMENTS);
+    rig_end(&g);
+    ck_assert(publish(g.session));
+    look *l = rig_close(&g);
+    assert_whole(l);
+    ck_assert_uint_eq(totals(l).started, calls);
+    ck_assert_uint_ge(l->execution->count, SEGMENTS);
+    rig_remove(&g);
 }
 END_TEST
 

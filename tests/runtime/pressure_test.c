@@ -11,16 +11,6 @@ uint64_t size_of_files;
 
 enum { MEDIUM = 32 << 20, HOSTS = 8, ROUNDS = 6 };
 
-static uint64_t resident(void)
-{
-    unsigned long size = 0, pages = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
-    ck_assert_ptr_nonnull(f);
-    ck_assert_int_eq(fscanf(f, "%lu %lu", &size, &pages), 2);
-    fclose(f);
-    return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 typedef struct {
     varve_session *session;
     varve_thread *thread;
@@ -113,10 +103,7 @@ START_TEST(gate_memory_inside_the_governor)
     for (unsigned i = 0; i < HOSTS; i++) {
         look_fold(&l, 0, i);
         ck_assert_int_eq(l.execution->index_state, VV_INDEX_COMPLETE);
-        vv_counters sum = totals(&l);
-        for (unsigned k = 0; k < VV_OVERFLOW_REASONS * VV_EDGES; k++)
-            vv_counters_add(&sum, &l.fold->overflow[k / VV_EDGES][k % VV_EDGES]);
-        started += sum.started;
+        started += totals_with_overflow(&l).started;
         lost += l.execution->health.v[VV_H_structural_transport_exceeded];
     }
     look_done(&l);
@@ -136,13 +123,10 @@ enum { COROUTINES = 1000000, ALIVE = 1000 };
 /* A million coroutines, a thousand of them alive at a time: what was recorded of one is gone with it. */
 START_TEST(gate_million_coroutines)
 {
-    test_store s = store_make();
-    varve_session *v = session_at(&s, 1000);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f = function(e, "f");
+    rig g = rig_live(store_make(), 1000);
+    uint32_t f = function(g.engine, "f");
     static varve_thread *alive[ALIVE];
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    varve_thread *t = rig_begin(&g);
     varve_call_begin(t, f, 0);
     uint64_t settled = 0, most = 0;
     for (unsigned i = 0; i < COROUTINES; i++) {
@@ -154,7 +138,7 @@ START_TEST(gate_million_coroutines)
         if (i % 1000)
             continue;
         if (i % 20000 == 0) /* a host that outruns the consumer would lose, counted */
-            ck_assert(varve_flush(v, 60000));
+            ck_assert(varve_flush(g.session, 60000));
         uint64_t now = resident();
         if (i == COROUTINES / 4)
             settled = now;
@@ -162,18 +146,16 @@ START_TEST(gate_million_coroutines)
     }
     for (unsigned i = 0; i < ALIVE; i++)
         varve_thread_end(alive[i], VARVE_THREAD_COMPLETED);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
-    varve_status st;
-    ck_assert(varve_flush(v, 60000));
-    varve_session_status(v, &st);
+    rig_end(&g);
+    ck_assert(varve_flush(g.session, 60000));
+    varve_status st = status_of(g.session);
     ck_assert_uint_eq(st.records_lost, 0);
     ck_assert_uint_eq(st.batches_lost, 0);
-    ck_assert_uint_eq(e->threads.count, 0);
-    varve_session_close(v);
+    ck_assert_uint_eq(g.engine->threads.count, 0);
+    varve_session_close(g.session);
     fprintf(stderr, "# %" PRIu64 " bytes resident after a quarter, at most %" PRIu64 "\n", settled, most);
     ck_assert_msg(TEST_SANITIZED || most <= settled + (24 << 20), "%" PRIu64 " grew to %" PRIu64, settled, most);
-    store_remove(&s);
+    rig_remove(&g);
 }
 END_TEST
 

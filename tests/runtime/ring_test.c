@@ -137,14 +137,7 @@ typedef struct {
 static void *visit(void *arg)
 {
     visitor *v = arg;
-    varve_thread *t;
-    varve_root *r = varve_root_begin(v->engine, NULL, &t);
-    for (unsigned i = 0; i < v->calls; i++) {
-        varve_call_begin(t, v->f, 0);
-        varve_call_end(t, VARVE_CALL_OK);
-    }
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
+    record_execution(v->engine, v->f, v->calls);
     v->ring = vv_session_ring(v->session, v->engine);
     if (v->meet)
         pthread_barrier_wait(v->meet);
@@ -215,32 +208,26 @@ END_TEST
 /* A thread that finds no memory gets what other rings only keep. */
 START_TEST(gate_denial_sheds_spares)
 {
-    test_store s = store_make();
-    varve_session *v = passive(&s, MEDIUM, NULL);
-    varve_engine *e = varve_engine_open(v, NULL);
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
-    uint32_t f = function(e, "f");
-    for (unsigned i = 0; i < 60000; i++) {
-        varve_call_begin(t, f, 0);
-        varve_call_end(t, VARVE_CALL_OK);
-    }
-    settle(v);
-    vv_ring *mine = vv_session_ring(v, e);
+    rig g = rig_stepped(store_make(), MEDIUM, NULL);
+    varve_thread *t = rig_begin(&g);
+    uint32_t f = function(g.engine, "f");
+    for (unsigned i = 0; i < 60000; i++)
+        call_once(t, f);
+    settle(g.session);
+    vv_ring *mine = vv_session_ring(g.session, g.engine);
     for (unsigned i = 0; i < VV_RING_SPARES; i++)
         ck_assert_ptr_nonnull(atomic_load(&mine->spares[i]));
-    visitor a = {.session = v, .engine = e, .f = f, .calls = 2000000};
+    visitor a = {.session = g.session, .engine = g.engine, .f = f, .calls = 2000000};
     visit_once(&a);
     for (unsigned i = 0; i < VV_RING_SPARES; i++)
         ck_assert_ptr_null(atomic_load(&mine->spares[i]));
-    uint64_t free_bytes = v->sizing.general - atomic_load(&v->governor.pools[VV_POOL_GENERAL].used);
+    uint64_t free_bytes = g.session->sizing.general - atomic_load(&g.session->governor.pools[VV_POOL_GENERAL].used);
     ck_assert_uint_lt(free_bytes, VV_SEGMENT_BYTES);
-    ck_assert_uint_gt(atomic_load(&v->governor.denials[VV_POOL_GENERAL][VV_OWN_TRANSPORT]), 0);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
-    publish(v);
-    varve_session_close(v);
-    store_remove(&s);
+    ck_assert_uint_gt(atomic_load(&g.session->governor.denials[VV_POOL_GENERAL][VV_OWN_TRANSPORT]), 0);
+    rig_end(&g);
+    publish(g.session);
+    varve_session_close(g.session);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -283,24 +270,21 @@ END_TEST
 /* More than a pass reads: the pass says so, and the thread would not sleep. */
 START_TEST(gate_no_sleep_over_a_backlog)
 {
-    test_store s = store_make();
-    varve_session *v = passive(&s, 256 << 20, NULL);
-    varve_engine *e = varve_engine_open(v, NULL);
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
-    visitor a = {.session = v, .engine = e, .f = function(e, "f"), .calls = 2000000}; /* 183 segments */
+    rig g = rig_stepped(store_make(), 256 << 20, NULL);
+    rig_begin(&g);
+    enum { CALLS = 2000000 }; /* 183 segments */
+    visitor a = {.session = g.session, .engine = g.engine, .f = function(g.engine, "f"), .calls = CALLS};
     visit_once(&a);
-    ck_assert(vv_consumer_pass(v));
+    ck_assert(vv_consumer_pass(g.session));
     unsigned passes = 1;
-    while (vv_consumer_pass(v))
+    while (vv_consumer_pass(g.session))
         ck_assert_uint_lt(++passes, 10);
     ck_assert_uint_eq(a.ring->retired, atomic_load(&a.ring->rolled));
-    ck_assert(!vv_consumer_pass(v));
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
-    ck_assert(publish(v));
-    varve_session_close(v);
-    store_remove(&s);
+    ck_assert(!vv_consumer_pass(g.session));
+    rig_end(&g);
+    ck_assert(publish(g.session));
+    varve_session_close(g.session);
+    rig_remove(&g);
 }
 END_TEST
 

@@ -178,8 +178,7 @@ START_TEST(crowded)
     for (unsigned i = 0; i < OS_THREADS; i++)
         ck_assert_int_eq(pthread_create(&id[i], NULL, run_tasks, &c), 0);
     for (unsigned i = 0; i < 10; i++) {
-        varve_status st;
-        varve_session_status(c.session, &st);
+        varve_status st = status_of(c.session);
         ck_assert_int_eq(st.state, VARVE_ACTIVE);
         ck_assert(varve_flush(c.session, 60000));
     }
@@ -192,10 +191,7 @@ START_TEST(crowded)
     for (unsigned i = 0; i < TASKS; i++) {
         look_fold(&l, 0, i);
         assert_whole(&l);
-        vv_counters sum = totals(&l);
-        /* Memory may be short for so many paths: what has no context of its own is in overflow. */
-        for (unsigned k = 0; k < VV_OVERFLOW_REASONS * VV_EDGES; k++)
-            vv_counters_add(&sum, &l.fold->overflow[k / VV_EDGES][k % VV_EDGES]);
+        vv_counters sum = totals_with_overflow(&l); /* memory may be short for so many paths */
         ck_assert_uint_eq(sum.started, atomic_load(&runs[i].begins));
         ck_assert_uint_eq(sum.ok, atomic_load(&runs[i].ends));
         ck_assert_uint_eq(sum.await_count, atomic_load(&runs[i].awaits));
@@ -250,8 +246,9 @@ static void *churn_roots(void *arg)
 START_TEST(gate_churned_slots)
 {
     test_store s = store_make();
-    varve_session *v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root,
-                                                           .minimum_free_bytes = 1, .memory_bytes = 32 << 20});
+    varve_options o = options_in(&s, NULL);
+    o.memory_bytes = 32 << 20;
+    varve_session *v = varve_session_open(&o);
     varve_engine *e = varve_engine_open(v, NULL);
     test_rng g = test_seeded("churned_slots");
     churner c[CHURNERS];
@@ -278,8 +275,7 @@ START_TEST(gate_churned_slots)
         refused += c[i].refused;
     }
     ck_assert(varve_flush(v, 60000));
-    varve_status st;
-    varve_session_status(v, &st);
+    varve_status st = status_of(v);
     ck_assert_uint_eq(st.roots_begun, begun + dropped);
     ck_assert_uint_eq(st.roots_refused, refused);
     ck_assert_uint_eq(st.roots_abandoned, dropped);
