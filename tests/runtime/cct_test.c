@@ -4,33 +4,27 @@
 #include "runtime/cct.h"
 
 #include "runtime/session.h"
-#include "tests/runtime/host.h"
+#include "tests/runtime/inside.h"
 
 uint64_t size_of_files;
 
 typedef struct {
-    test_store store;
-    varve_session *session;
+    rig g;
     vv_cct c;
 } fixture;
 
 static fixture open_fixture(void)
 {
-    fixture f = {.store = store_make_quick()};
-    uint64_t interval = 3600000;
-    vv_session_test test = {.no_consumer = true};
-    f.session = vv_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = f.store.root,
-                                                 .minimum_free_bytes = 1, .memory_bytes = 32 << 20,
-                                                 .publish_interval_ms = &interval}, &test);
-    vv_cct_init(&f.c, varve_engine_open(f.session, NULL), &f.session->governor);
+    fixture f = {.g = rig_stepped(store_make_quick(), 32 << 20, NULL)};
+    vv_cct_init(&f.c, f.g.engine, &f.g.session->governor);
     return f;
 }
 
 static void close_fixture(fixture *f)
 {
     vv_cct_done(&f->c);
-    varve_session_close(f->session);
-    store_remove(&f->store);
+    varve_session_close(f->g.session);
+    rig_remove(&f->g);
 }
 
 static uint32_t call(vv_cct *c, uint32_t parent, uint32_t function)
@@ -96,7 +90,7 @@ START_TEST(gate_context_identity)
 }
 END_TEST
 
-static void settle(vv_cct *c, bool committed)
+static void settle_refs(vv_cct *c, bool committed)
 {
     vv_cct_settle(c, refs, ref_count, committed);
 }
@@ -131,7 +125,7 @@ START_TEST(gate_parents_first)
         }
         for (unsigned i = 0; committed && i < out.count; i++)
             defined[out.rows[i].tuple.function_id] = true;
-        settle(&f.c, committed);
+        settle_refs(&f.c, committed);
     } while (f.c.dirty_count);
     ck_assert_uint_gt(lost, 3);
     for (unsigned i = 1; i <= 1000; i++)
@@ -144,13 +138,13 @@ END_TEST
 START_TEST(gate_rollover_keeps_open_parents)
 {
     fixture f = open_fixture();
-    const _Atomic uint64_t *used = &f.session->governor.pools[VV_POOL_GENERAL].used;
+    const _Atomic uint64_t *used = &f.g.session->governor.pools[VV_POOL_GENERAL].used;
     uint64_t others = *used;
     uint32_t deep = chain(&f.c, 30), map[4096];
     for (unsigned i = 0; i < 2000; i++)
         call(&f.c, deep, 1000 + i);
     seal(&f.c, 1 << 24);
-    settle(&f.c, true);
+    settle_refs(&f.c, true);
     uint64_t before = *used - others;
     ck_assert(!vv_cct_is_dirty(&f.c));
     vv_cct_rollover(&f.c, &deep, 1, map);
@@ -180,7 +174,7 @@ START_TEST(gate_rollover_keeps_the_unsealed)
     ck_assert_uint_eq(f.c.count, 130);
     seal(&f.c, 1 << 20);
     ck_assert_uint_eq(f.c.sealed_started, 130);
-    settle(&f.c, false);
+    settle_refs(&f.c, false);
     /* Lost: no counts are left, and no definition that a live call needs. */
     uint32_t keep = map[deep];
     vv_cct_rollover(&f.c, &keep, 1, map);
@@ -227,7 +221,7 @@ END_TEST
 START_TEST(gate_overflow_matrix)
 {
     fixture f = open_fixture();
-    vv_governor *g = &f.session->governor;
+    vv_governor *g = &f.g.session->governor;
     ck_assert(vv_reserve(g, VV_POOL_GENERAL, VV_OWN_VALUES,
                          g->pools[VV_POOL_GENERAL].limit - atomic_load(&g->pools[VV_POOL_GENERAL].used)));
     ck_assert_uint_eq(vv_cct_intern(&f.c, VV_NODE_NONE, 1, 0, VV_EDGE_ROOT), VV_NODE_NONE);

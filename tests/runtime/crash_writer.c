@@ -49,8 +49,7 @@ static void record_one(varve_engine *e, unsigned i)
         varve_call_end(t, VARVE_CALL_OK);
     }
     varve_call_end(t, VARVE_CALL_OK);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
+    execution_end(r, t);
 }
 
 static int write_until_killed(const char *root)
@@ -64,8 +63,7 @@ static int write_until_killed(const char *root)
                                                         .minimum_free_bytes = 1,
                                                         .publish_interval_ms = &interval},
                                        &test);
-    varve_status st;
-    varve_session_status(v, &st);
+    varve_status st = status_of(v);
     if (st.state != VARVE_ACTIVE) {
         fprintf(stderr, "%s\n", st.reason);
         return 1;
@@ -143,8 +141,7 @@ static int verify(const char *root)
     /* A new writer brings the ledger up to what is there. */
     varve_session *v = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = root,
                                                            .minimum_free_bytes = 1});
-    varve_status st;
-    varve_session_status(v, &st);
+    varve_status st = status_of(v);
     if (st.state != VARVE_ACTIVE || !varve_flush(v, 10000))
         bad = complain("the store does not open again:", NULL);
     varve_session_close(v);

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "tests/runtime/host.h"
+#include "tests/runtime/inside.h"
 
 uint64_t size_of_files;
 
@@ -85,10 +85,7 @@ static uint64_t term(const vv_execution *x, const char *name)
 static void check_execution(const look *l, uint64_t seed, uint64_t *lost)
 {
     const vv_execution *x = l->execution;
-    vv_counters sum = totals(l);
-    for (unsigned r = 0; r < VV_OVERFLOW_REASONS; r++)
-        for (unsigned e = 0; e < VV_EDGES; e++)
-            vv_counters_add(&sum, &l->fold->overflow[r][e]);
+    vv_counters sum = totals_with_overflow(l);
     uint64_t calls_lost = vv_health_sum(&x->terms, "invocations_lost.");
     uint64_t awaits_lost = vv_health_sum(&x->terms, "await_lost.");
     ck_assert_msg(term(x, "invocations_attempted") == term(x, "invocations_folded") + calls_lost, "seed %" PRIu64,
@@ -113,12 +110,7 @@ START_TEST(gate_equations_under_load)
     load l = {.seed = (env ? strtoull(env, NULL, 0) : 20240607) + (uint64_t)_i, .whole_disk = _i == 0};
     fprintf(stderr, "# VV_SEED=%" PRIu64 "\n", l.seed);
     test_store s = store_make();
-    uint64_t interval = 3;
-    vv_session_test test = {.hooks = {.step = fail_step, .ctx = &l}};
-    varve_session *v = vv_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root,
-                                                        .minimum_free_bytes = 1, .memory_bytes = SMALL,
-                                                        .publish_interval_ms = &interval}, &test);
-    ck_assert(vv_session_active(v));
+    varve_session *v = session_tested(&s, 3, SMALL, &(vv_session_test){.hooks = {.step = fail_step, .ctx = &l}});
     l.engine = varve_engine_open(v, NULL);
     for (unsigned i = 0; i < FUNCTIONS; i++)
         l.functions[i] = function(l.engine, "f");

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#include "tests/runtime/host.h"
+#include "tests/runtime/inside.h"
 
 uint64_t size_of_files;
 
@@ -35,44 +35,26 @@ static int fail_step(void *ctx, vv_step at)
 }
 
 typedef struct {
-    test_store store;
+    rig g;
     fault fault;
-    varve_session *session;
-    varve_engine *engine;
     uint32_t main, leaf;
 } run;
 
-static run run_open(void)
+static void start(run *r)
 {
-    run r = {.store = store_make()};
-    return r;
-}
-
-static void run_start(run *r)
-{
-    uint64_t interval = 3600000;
-    vv_session_test test = {.no_consumer = true,
-                            .hooks = {.step = fail_step, .free_bytes = free_bytes, .ctx = &r->fault}};
-    r->session = vv_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = r->store.root,
-                                                  .minimum_free_bytes = 1, .publish_interval_ms = &interval}, &test);
-    ck_assert(vv_session_active(r->session));
-    r->engine = varve_engine_open(r->session, NULL);
-    r->main = function(r->engine, "main");
-    r->leaf = function(r->engine, "leaf");
-}
-
-static bool publish(run *r)
-{
-    for (unsigned i = 0; i < 10; i++)
-        vv_consumer_pass(r->session);
-    return vv_writer_cycle(&r->session->writer);
+    r->fault = (fault){.os = 0};
+    test_store store = store_make();
+    r->g = rig_of(store, passive(&store, 0, &(vv_wstore_hooks){.step = fail_step, .free_bytes = free_bytes,
+                                                               .ctx = &r->fault}));
+    r->main = function(r->g.engine, "main");
+    r->leaf = function(r->g.engine, "leaf");
 }
 
 /* One execution of calls leaves, ended but not published. */
 static void execute(run *r, unsigned calls)
 {
     varve_thread *t;
-    varve_root *root = varve_root_begin(r->engine, NULL, &t);
+    varve_root *root = varve_root_begin(r->g.engine, NULL, &t);
     varve_call_begin(t, r->main, 0);
     for (unsigned i = 0; i < calls; i++) {
         varve_call_begin(t, r->leaf, 0);
@@ -81,8 +63,7 @@ static void execute(run *r, unsigned calls)
         varve_call_end(t, VARVE_CALL_OK);
     }
     varve_call_end(t, VARVE_CALL_OK);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(root, VARVE_SUCCEEDED);
+    execution_end(root, t);
 }
 
 static uint64_t term(const look *l, const char *name)
@@ -108,33 +89,31 @@ static void assert_equations(const look *l, uint64_t calls, uint64_t awaits)
 
 static uint64_t health_files(const run *r)
 {
-    return vv_wstore_high(r->session->store, VV_PLANE_HEALTH);
+    return vv_wstore_high(r->g.session->store, VV_PLANE_HEALTH);
 }
 
 START_TEST(gate_equations_hold_at_the_end)
 {
-    run r = run_open();
-    run_start(&r);
+    run r;
+    start(&r);
     execute(&r, 3);
     execute(&r, 5);
-    ck_assert(publish(&r));
+    ck_assert(publish(r.g.session));
     ck_assert_uint_eq(health_files(&r), 1); /* one file a cycle that ended executions */
-    ck_assert(publish(&r));
+    ck_assert(publish(r.g.session));
     ck_assert_uint_eq(health_files(&r), 1);
     execute(&r, 7);
-    ck_assert(publish(&r));
+    ck_assert(publish(r.g.session));
     ck_assert_uint_eq(health_files(&r), 2);
-    varve_session_close(r.session);
-    assert_ledger(r.store.root);
-    look l = look_at(&r.store);
+    look *l = rig_close(&r.g);
+    assert_ledger(r.g.store.root);
     static const uint64_t calls[] = {4, 6, 8};
     for (unsigned i = 0; i < 3; i++) {
-        look_fold(&l, 0, i);
-        assert_whole(&l);
-        assert_equations(&l, calls[i], calls[i] - 1);
+        look_fold(l, 0, i);
+        assert_whole(l);
+        assert_equations(l, calls[i], calls[i] - 1);
     }
-    look_done(&l);
-    store_remove(&r.store);
+    rig_remove(&r.g);
 }
 END_TEST
 
@@ -147,101 +126,90 @@ START_TEST(names_ascend)
 END_TEST
 
 /* In the second cycle the first publication is the data, the second the terms, the third the ends. */
-static void faulty_cycle(run *r, unsigned publication, vv_step at, int os, uint64_t free)
+static look *faulty_cycle(run *r, unsigned publication, vv_step at, int os, uint64_t free)
 {
-    run_start(r);
-    varve_thread *t;
-    varve_root *root = varve_root_begin(r->engine, NULL, &t);
+    start(r);
+    varve_thread *t = rig_begin(&r->g);
     varve_call_begin(t, r->main, 0);
-    ck_assert(publish(r));
+    ck_assert(publish(r->g.session));
     varve_call_end(t, VARVE_CALL_OK);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(root, VARVE_SUCCEEDED);
+    rig_end(&r->g);
     r->fault = (fault){publication, at, os, 0, free};
-    publish(r);
+    publish(r->g.session);
     r->fault = (fault){.free = free};
-    publish(r);
+    publish(r->g.session);
     execute(r, 2);
-    publish(r);
-    varve_session_close(r->session);
-    assert_ledger(r->store.root);
+    publish(r->g.session);
+    look *l = rig_close(&r->g);
+    assert_ledger(r->g.store.root);
+    return l;
 }
 
 /* Whatever step of it fails: before the rename the record is lost, after it it is there once; the end comes anyway. */
 START_TEST(gate_terms_fail_alone)
 {
     vv_step at = (vv_step)_i;
-    run r = run_open();
-    faulty_cycle(&r, 2, at, EIO, 0);
-    look l = look_at(&r.store);
+    run r;
+    look *l = faulty_cycle(&r, 2, at, EIO, 0);
     bool kept = at >= VV_STEP_FSYNC_DIRECTORY;
-    ck_assert_int_eq(l.execution->index_state, VV_INDEX_COMPLETE);
-    ck_assert_msg(l.execution->has_terms == kept, "after %s", vv_step_name(at));
+    ck_assert_int_eq(l->execution->index_state, VV_INDEX_COMPLETE);
+    ck_assert_msg(l->execution->has_terms == kept, "after %s", vv_step_name(at));
     if (kept)
-        assert_equations(&l, 1, 0);
-    if (l.stream->execution_count > 1) { /* a step may have latched the store */
-        look_fold(&l, 0, 1);
-        assert_equations(&l, 3, 2);
+        assert_equations(l, 1, 0);
+    if (l->stream->execution_count > 1) { /* a step may have latched the store */
+        look_fold(l, 0, 1);
+        assert_equations(l, 3, 2);
     }
-    look_done(&l);
-    store_remove(&r.store);
+    rig_remove(&r.g);
 }
 END_TEST
 
 /* A lost group of calls is in the terms that follow it. */
 START_TEST(gate_lost_data_is_in_the_terms)
 {
-    run r = run_open();
-    faulty_cycle(&r, 1, VV_STEP_WRITE, EIO, 0);
-    look l = look_at(&r.store);
-    ck_assert(l.execution->has_terms);
-    ck_assert_uint_eq(term(&l, "invocations_attempted"), 1);
-    ck_assert_uint_eq(term(&l, "invocations_folded"), 1); /* its start was committed before */
-    ck_assert_uint_eq(l.execution->health.v[VV_H_cct_segment_publish_failed], 1);
-    look_done(&l);
-    store_remove(&r.store);
+    run r;
+    look *l = faulty_cycle(&r, 1, VV_STEP_WRITE, EIO, 0);
+    ck_assert(l->execution->has_terms);
+    ck_assert_uint_eq(term(l, "invocations_attempted"), 1);
+    ck_assert_uint_eq(term(l, "invocations_folded"), 1); /* its start was committed before */
+    ck_assert_uint_eq(l->execution->health.v[VV_H_cct_segment_publish_failed], 1);
+    rig_remove(&r.g);
 }
 END_TEST
 
-/* Ends have one try through a latched gate; terms go with them only where both have room. */
+/* Ends have one try in a latched store; terms go with them only where both have room. */
 START_TEST(gate_ends_before_terms_on_a_full_disk)
 {
     static const uint64_t free[] = {0, 800};
-    run r = run_open();
-    faulty_cycle(&r, 1, VV_STEP_CREATE, ENOSPC, free[_i]);
-    look l = look_at(&r.store);
-    ck_assert_int_eq(l.execution->index_state, VV_INDEX_COMPLETE);
-    ck_assert_uint_eq(l.stream->execution_count, 1); /* the gate is latched */
-    ck_assert(l.execution->has_terms == !free[_i]);
+    run r;
+    look *l = faulty_cycle(&r, 1, VV_STEP_CREATE, ENOSPC, free[_i]);
+    ck_assert_int_eq(l->execution->index_state, VV_INDEX_COMPLETE);
+    ck_assert_uint_eq(l->stream->execution_count, 1); /* the store is latched */
+    ck_assert(l->execution->has_terms == !free[_i]);
     if (!free[_i])
-        assert_equations(&l, 1, 0);
-    look_done(&l);
-    store_remove(&r.store);
+        assert_equations(l, 1, 0);
+    rig_remove(&r.g);
 }
 END_TEST
 
 /* Calls that are nowhere are told as such, and the equation holds by that. */
 START_TEST(gate_unreconciled_calls)
 {
-    run r = run_open();
-    run_start(&r);
-    varve_thread *t;
-    varve_root *root = varve_root_begin(r.engine, NULL, &t);
+    run r;
+    start(&r);
+    varve_thread *t = rig_begin(&r.g);
     varve_call_begin(t, r.main, 0);
-    vv_consumer_pass(r.session);
-    vv_exec *x = r.session->decoder.execs;
+    vv_consumer_pass(r.g.session);
+    vv_exec *x = r.g.session->decoder.execs;
     atomic_fetch_add(&x->slot->accounts[VV_ACCOUNT_CALLS_ATTEMPTED], 3);
     varve_call_end(t, VARVE_CALL_OK);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(root, VARVE_SUCCEEDED);
-    ck_assert(publish(&r));
-    varve_session_close(r.session);
-    look l = look_at(&r.store);
-    assert_equations(&l, 4, 0);
-    ck_assert_uint_eq(term(&l, "invocations_lost.invocation_unreconciled"), 3);
-    ck_assert_uint_eq(l.execution->health.v[VV_H_unmatched_call_facts], 3);
-    look_done(&l);
-    store_remove(&r.store);
+    rig_end(&r.g);
+    ck_assert(publish(r.g.session));
+    look *l = rig_close(&r.g);
+    assert_equations(l, 4, 0);
+    ck_assert_uint_eq(term(l, "invocations_lost.invocation_unreconciled"), 3);
+    ck_assert_uint_eq(l->execution->health.v[VV_H_unmatched_call_facts], 3);
+    rig_remove(&r.g);
 }
 END_TEST
 
@@ -249,25 +217,23 @@ END_TEST
 START_TEST(many_ends)
 {
     enum { ROOTS = 1500 };
-    run r = run_open();
-    run_start(&r);
+    run r;
+    start(&r);
     for (unsigned i = 0; i < ROOTS; i++) {
         execute(&r, 1);
         if (i % 1000 == 999)
             for (unsigned k = 0; k < 3; k++)
-                vv_consumer_pass(r.session);
+                vv_consumer_pass(r.g.session);
     }
-    r.session->writer.segment_target = 100000;
-    ck_assert(publish(&r));
+    r.g.session->writer.segment_target = 100000;
+    ck_assert(publish(r.g.session));
     ck_assert_uint_gt(health_files(&r), 5);
-    varve_session_close(r.session);
-    assert_ledger(r.store.root);
-    look l = look_at(&r.store);
-    ck_assert_uint_eq(l.stream->execution_count, ROOTS);
+    look *l = rig_close(&r.g);
+    assert_ledger(r.g.store.root);
+    ck_assert_uint_eq(l->stream->execution_count, ROOTS);
     for (size_t i = 0; i < ROOTS; i++)
-        ck_assert(l.stream->executions[i].has_terms);
-    look_done(&l);
-    store_remove(&r.store);
+        ck_assert(l->stream->executions[i].has_terms);
+    rig_remove(&r.g);
 }
 END_TEST
 

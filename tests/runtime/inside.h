@@ -86,3 +86,23 @@ static inline bool publish(varve_session *v)
     settle(v);
     return vv_writer_cycle(&v->writer);
 }
+
+/* Of the accounts whose names begin so. */
+static inline uint64_t lost_of(const vv_accounting *a, const char *prefix)
+{
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < VV_ACCOUNTS; i++)
+        if (strncmp(vv_account_name((vv_account)i), prefix, strlen(prefix)) == 0)
+            sum += a->v[i];
+    return sum;
+}
+
+/* Each account of what was tried is what was folded and what was lost, and a reader found just what was folded. */
+static inline void assert_accounts(const vv_accounting *a, const vv_counters *found)
+{
+    ck_assert_uint_eq(a->v[VV_ACCOUNT_AWAIT_STARTED], a->v[VV_ACCOUNT_AWAIT_FOLDED] + lost_of(a, "await_lost."));
+    ck_assert_uint_eq(a->v[VV_ACCOUNT_CALLS_ATTEMPTED],
+                      a->v[VV_ACCOUNT_CALLS_FOLDED] + lost_of(a, "invocations_lost."));
+    ck_assert_uint_eq(found->started, a->v[VV_ACCOUNT_CALLS_FOLDED]);
+    ck_assert_uint_eq(found->await_count, a->v[VV_ACCOUNT_AWAIT_FOLDED]);
+}
