@@ -2,12 +2,30 @@
 
 #include "tests/views/folds.h"
 
-static vv_flame build(const vv_profile *p, vv_flame_options o)
-{
+/* A profile and its flame by these options. */
+typedef struct {
+    vv_profile *p;
+    vv_flame_options o;
     vv_flame f;
+} view;
+
+static view view_of(vv_profile *p)
+{
+    return (view){.p = p, .o = vv_flame_defaults()};
+}
+
+/* Builds the flame, in place of what was built before. */
+static void build(view *v)
+{
     vv_error err = {0};
-    ck_assert_msg(vv_flame_build(&f, p, &o, &err) == VV_OK, "%s", err.msg);
-    return f;
+    vv_flame_done(&v->f);
+    ck_assert_msg(vv_flame_build(&v->f, v->p, &v->o, &err) == VV_OK, "%s", err.msg);
+}
+
+static void view_done(view *v)
+{
+    vv_flame_done(&v->f);
+    vv_profile_free(v->p);
 }
 
 static uint32_t key_of(const vv_profile *p, const vv_flame_row *r)
@@ -16,15 +34,15 @@ static uint32_t key_of(const vv_profile *p, const vv_flame_row *r)
 }
 
 /* The rows' keys in order; a sliver is -1. */
-static void expect_rows(const vv_profile *p, const vv_flame *f, const int *keys, size_t n)
+static void expect_rows(const view *v, const int *keys, size_t n)
 {
-    ck_assert_uint_eq(f->row_count, n);
-    for (size_t i = 0; i < n; i++)
-        ck_assert_msg((int)key_of(p, &f->rows[i]) == keys[i], "row %zu: wanted %d, got %d", i, keys[i],
-                      (int)key_of(p, &f->rows[i]));
+    ck_assert_uint_eq(v->f.row_count, n);
+    for (size_t i = 0; i < n; i++) {
+        int got = (int)key_of(v->p, &v->f.rows[i]);
+        ck_assert_msg(got == keys[i], "row %zu: wanted %d, got %d", i, keys[i], got);
+    }
 }
-#define EXPECT_ROWS(p, f, ...) \
-    expect_rows(p, f, (const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
+#define EXPECT_ROWS(v, ...) expect_rows(v, (const int[]){__VA_ARGS__}, sizeof((const int[]){__VA_ARGS__}) / sizeof(int))
 
 /*
  * 1 root: own 100, children 2 (own 50, await 10; child 4 own 40) and 3 (own 5), and a spawned 5 (own 1000; child 6 own
@@ -44,15 +62,14 @@ static vv_profile *small_tree(void)
 
 START_TEST(parents_come_first_and_the_largest_next)
 {
-    vv_profile *p = small_tree();
-    vv_flame f = build(p, vv_flame_defaults());
-    EXPECT_ROWS(p, &f, 1, 5, 6, 2, 4, 3);
-    for (size_t i = 0; i < f.row_count; i++)
-        ck_assert(f.rows[i].parent == VV_NONE || f.rows[i].parent < i);
-    ck_assert(f.of_root == 205 && f.of_total == 205 && f.of_filtered == 205);
-    ck_assert(!f.truncated && f.folded.nodes == 0 && f.filtered.nodes == 0);
-    vv_flame_done(&f);
-    vv_profile_free(p);
+    view v = view_of(small_tree());
+    build(&v);
+    EXPECT_ROWS(&v, 1, 5, 6, 2, 4, 3);
+    for (size_t i = 0; i < v.f.row_count; i++)
+        ck_assert(v.f.rows[i].parent == VV_NONE || v.f.rows[i].parent < i);
+    ck_assert(v.f.of_root == 205 && v.f.of_total == 205 && v.f.of_filtered == 205);
+    ck_assert(!v.f.truncated && v.f.folded.nodes == 0 && v.f.filtered.nodes == 0);
+    view_done(&v);
 }
 END_TEST
 
@@ -62,11 +79,10 @@ START_TEST(equal_sizes_go_by_key)
     test_counters(test_context(&t, 9, -1, VV_EDGE_ROOT, 1), 1, 0, 0, 30);
     for (uint32_t n = 8; n >= 6; n--)
         test_counters(test_context(&t, n, 9, VV_EDGE_CALL, n), 1, 10, 0, 0);
-    vv_profile *p = test_profile(&t);
-    vv_flame f = build(p, vv_flame_defaults());
-    EXPECT_ROWS(p, &f, 9, 6, 7, 8);
-    vv_flame_done(&f);
-    vv_profile_free(p);
+    view v = view_of(test_profile(&t));
+    build(&v);
+    EXPECT_ROWS(&v, 9, 6, 7, 8);
+    view_done(&v);
 }
 END_TEST
 
@@ -76,30 +92,26 @@ START_TEST(sizes_of_every_metric)
         [VV_METRIC_INCLUSIVE] = 205, [VV_METRIC_SELF] = 1202, [VV_METRIC_AWAIT] = 10, [VV_METRIC_AWAIT_SUBTREE] = 10,
         [VV_METRIC_CALLS] = 17, [VV_METRIC_ERRORS] = 0,
     };
-    vv_profile *p = small_tree();
-    vv_flame_options o = vv_flame_defaults();
-    o.metric = (vv_metric)_i;
-    vv_flame f = build(p, o);
-    ck_assert_uint_eq((uint64_t)f.of_root, want[_i]);
-    vv_flame_done(&f);
-    vv_profile_free(p);
+    view v = view_of(small_tree());
+    v.o.metric = (vv_metric)_i;
+    build(&v);
+    ck_assert_uint_eq((uint64_t)v.f.of_root, want[_i]);
+    view_done(&v);
 }
 END_TEST
 
 START_TEST(width_folds_what_is_below_half_a_pixel)
 {
-    vv_profile *p = small_tree();
-    vv_flame_options o = vv_flame_defaults();
-    o.width = 5; /* of 205: half a pixel is 20.5, so 3 (5 ns) and 6 (7 ns) fold */
-    vv_flame f = build(p, o);
-    EXPECT_ROWS(p, &f, 1, 5, -1, 2, 4, -1);
-    const vv_sliver *s = &f.slivers[f.rows[2].sliver];
+    view v = view_of(small_tree());
+    v.o.width = 5; /* of 205: half a pixel is 20.5, so 3 (5 ns) and 6 (7 ns) fold */
+    build(&v);
+    EXPECT_ROWS(&v, 1, 5, -1, 2, 4, -1);
+    const vv_sliver *s = &v.f.slivers[v.f.rows[2].sliver];
     ck_assert(s->calls == 1 && s->self_ns == 7 && s->inclusive_ns == 7 && s->nodes == 1 && s->flags == VV_NODE_SLIVER);
-    ck_assert_uint_eq(f.rows[2].parent, 1);
-    ck_assert_uint_eq(f.rows[5].parent, 0);
-    ck_assert(f.folded.nodes == 2 && f.folded.calls == 3 && f.folded.self_ns == 12 && !f.truncated);
-    vv_flame_done(&f);
-    vv_profile_free(p);
+    ck_assert_uint_eq(v.f.rows[2].parent, 1);
+    ck_assert_uint_eq(v.f.rows[5].parent, 0);
+    ck_assert(v.f.folded.nodes == 2 && v.f.folded.calls == 3 && v.f.folded.self_ns == 12 && !v.f.truncated);
+    view_done(&v);
 }
 END_TEST
 
@@ -109,13 +121,11 @@ START_TEST(exactly_half_a_pixel_stays)
     test_counters(test_context(&t, 1, -1, VV_EDGE_ROOT, 1), 1, 81, 0, 19);
     test_counters(test_context(&t, 2, 1, VV_EDGE_CALL, 2), 1, 10, 0, 0); /* of 100 at 5 pixels: half one is 10 */
     test_counters(test_context(&t, 3, 1, VV_EDGE_CALL, 3), 1, 9, 0, 0);
-    vv_profile *p = test_profile(&t);
-    vv_flame_options o = vv_flame_defaults();
-    o.width = 5;
-    vv_flame f = build(p, o);
-    EXPECT_ROWS(p, &f, 1, 2, -1);
-    vv_flame_done(&f);
-    vv_profile_free(p);
+    view v = view_of(test_profile(&t));
+    v.o.width = 5;
+    build(&v);
+    EXPECT_ROWS(&v, 1, 2, -1);
+    view_done(&v);
 }
 END_TEST
 
@@ -125,91 +135,78 @@ START_TEST(a_wide_spawn_keeps_its_narrow_parent)
     test_counters(test_context(&t, 1, -1, VV_EDGE_ROOT, 1), 1, 999, 0, 1);
     test_counters(test_context(&t, 2, 1, VV_EDGE_CALL, 2), 1, 1, 0, 0);
     test_counters(test_context(&t, 3, 2, VV_EDGE_SPAWN, 3), 1, 800, 0, 0);
-    vv_profile *p = test_profile(&t);
-    vv_flame_options o = vv_flame_defaults();
-    o.width = 10;
-    vv_flame f = build(p, o);
-    EXPECT_ROWS(p, &f, 1, 2, 3);
-    vv_flame_done(&f);
-    vv_profile_free(p);
+    view v = view_of(test_profile(&t));
+    v.o.width = 10;
+    build(&v);
+    EXPECT_ROWS(&v, 1, 2, 3);
+    view_done(&v);
 }
 END_TEST
 
 START_TEST(depth_folds_what_is_deeper)
 {
-    vv_profile *p = small_tree();
-    vv_flame_options o = vv_flame_defaults();
-    o.depth = 1;
-    vv_flame f = build(p, o);
-    EXPECT_ROWS(p, &f, 1, -1);
-    const vv_sliver *s = &f.slivers[0];
+    view v = view_of(small_tree());
+    v.o.depth = 1;
+    build(&v);
+    EXPECT_ROWS(&v, 1, -1);
+    const vv_sliver *s = &v.f.slivers[0];
     ck_assert(s->calls == 16 && s->self_ns == 1102 && s->await_ns == 10 && s->nodes == 5);
     ck_assert(s->inclusive_ns == 105); /* the Call children of the root alone */
-    vv_flame_done(&f);
-    vv_profile_free(p);
+    view_done(&v);
 }
 END_TEST
 
 START_TEST(max_nodes_keeps_the_largest)
 {
-    vv_profile *p = small_tree();
-    vv_flame_options o = vv_flame_defaults();
-    o.max_nodes = 3;
-    vv_flame f = build(p, o);
-    EXPECT_ROWS(p, &f, 1, 5, -1, 2, -1, -1);
-    ck_assert(f.truncated && f.folded.nodes == 3);
-    vv_flame_done(&f);
-    o.metric = VV_METRIC_CALLS;
-    f = build(p, o);
-    EXPECT_ROWS(p, &f, 1, 2, 4, -1);
-    vv_flame_done(&f);
-    vv_profile_free(p);
+    view v = view_of(small_tree());
+    v.o.max_nodes = 3;
+    build(&v);
+    EXPECT_ROWS(&v, 1, 5, -1, 2, -1, -1);
+    ck_assert(v.f.truncated && v.f.folded.nodes == 3);
+    v.o.metric = VV_METRIC_CALLS;
+    build(&v);
+    EXPECT_ROWS(&v, 1, 2, 4, -1);
+    view_done(&v);
 }
 END_TEST
 
 START_TEST(edges_that_are_not_followed_are_filtered)
 {
-    vv_profile *p = small_tree();
-    vv_flame_options o = vv_flame_defaults();
-    o.metric = VV_METRIC_SELF;
-    o.edges = 1u << VV_EDGE_CALL;
-    vv_flame f = build(p, o);
-    EXPECT_ROWS(p, &f, 1, 2, 4, 3);
-    ck_assert(f.filtered.nodes == 2 && f.filtered.calls == 2 && f.filtered.self_ns == 1007);
-    ck_assert(f.of_total == 1202 && f.of_filtered == 195 && f.of_root == 195);
-    vv_flame_done(&f);
-    vv_profile_free(p);
+    view v = view_of(small_tree());
+    v.o.metric = VV_METRIC_SELF;
+    v.o.edges = 1u << VV_EDGE_CALL;
+    build(&v);
+    EXPECT_ROWS(&v, 1, 2, 4, 3);
+    ck_assert(v.f.filtered.nodes == 2 && v.f.filtered.calls == 2 && v.f.filtered.self_ns == 1007);
+    ck_assert(v.f.of_total == 1202 && v.f.of_filtered == 195 && v.f.of_root == 195);
+    view_done(&v);
 }
 END_TEST
 
 START_TEST(root_zooms_by_key_and_path)
 {
-    vv_profile *p = small_tree();
-    vv_flame_options o = vv_flame_defaults();
+    view v = view_of(small_tree());
     vv_context_key key = test_key(2);
-    o.has_root = true;
-    memcpy(o.root, key.b, sizeof key.b);
-    vv_flame f = build(p, o);
-    EXPECT_ROWS(p, &f, 2, 4);
-    ck_assert(f.of_root == 100 && f.of_total == 205 && f.root_found && f.rows[0].parent == VV_NONE);
-    vv_flame_done(&f);
+    v.o.has_root = true;
+    memcpy(v.o.root, key.b, sizeof key.b);
+    build(&v);
+    EXPECT_ROWS(&v, 2, 4);
+    ck_assert(v.f.of_root == 100 && v.f.of_total == 205 && v.f.root_found && v.f.rows[0].parent == VV_NONE);
 
     vv_path_id paths[6];
     bool has[6];
-    vv_profile_paths(p, paths, has);
-    uint32_t at = vv_fold_find_context(p->fold, &key);
+    vv_profile_paths(v.p, paths, has);
+    uint32_t at = vv_fold_find_context(v.p->fold, &key);
     ck_assert(has[at]);
-    o.root_is_path = true;
-    memcpy(o.root, paths[at].b, sizeof paths[at].b);
-    f = build(p, o);
-    EXPECT_ROWS(p, &f, 2, 4);
-    vv_flame_done(&f);
+    v.o.root_is_path = true;
+    memcpy(v.o.root, paths[at].b, sizeof paths[at].b);
+    build(&v);
+    EXPECT_ROWS(&v, 2, 4);
 
-    o.root[0] ^= 1;
-    f = build(p, o);
-    ck_assert(!f.root_found && f.row_count == 0);
-    vv_flame_done(&f);
-    vv_profile_free(p);
+    v.o.root[0] ^= 1;
+    build(&v);
+    ck_assert(!v.f.root_found && v.f.row_count == 0);
+    view_done(&v);
 }
 END_TEST
 
@@ -223,19 +220,17 @@ START_TEST(contexts_that_differ_by_site_share_a_path)
         c->tuple.has_site = true;
         c->tuple.site.line = n;
     }
-    vv_profile *p = test_profile(&t);
+    view v = view_of(test_profile(&t));
     vv_path_id paths[3];
     bool has[3];
-    vv_profile_paths(p, paths, has);
+    vv_profile_paths(v.p, paths, has);
     ck_assert(memcmp(&paths[1], &paths[2], sizeof paths[1]) == 0);
-    vv_flame_options o = vv_flame_defaults();
-    o.has_root = o.root_is_path = true;
-    memcpy(o.root, paths[1].b, sizeof paths[1].b);
-    vv_flame f = build(p, o);
-    EXPECT_ROWS(p, &f, 3, 2);
-    ck_assert(f.of_root == 5);
-    vv_flame_done(&f);
-    vv_profile_free(p);
+    v.o.has_root = v.o.root_is_path = true;
+    memcpy(v.o.root, paths[1].b, sizeof paths[1].b);
+    build(&v);
+    EXPECT_ROWS(&v, 3, 2);
+    ck_assert(v.f.of_root == 5);
+    view_done(&v);
 }
 END_TEST
 
@@ -248,29 +243,28 @@ START_TEST(overflow_orphans_and_undefined_stand_at_the_top)
     t.fold->contexts[2].defined = false;
     t.fold->overflow_present[1][VV_EDGE_CALL] = true;
     t.fold->overflow[1][VV_EDGE_CALL] = (vv_counters){.started = 5, .ok = 4};
-    vv_profile *p = test_profile(&t);
+    view v = view_of(test_profile(&t));
     static const struct {
         uint8_t flags, edge;
     } want[] = {{0, VV_EDGE_ROOT}, {VV_NODE_ORPHAN, VV_EDGE_CALL}, {VV_NODE_UNDEFINED, VV_EDGE_UNKNOWN},
                 {VV_NODE_OVERFLOW | VV_NODE_OPEN, VV_EDGE_CALL}};
-    ck_assert_uint_eq(p->node_count, 4);
+    ck_assert_uint_eq(v.p->node_count, 4);
     for (size_t i = 0; i < VV_ARRAY_LEN(want); i++) {
-        ck_assert_uint_eq(p->nodes[i].flags, want[i].flags);
-        ck_assert_uint_eq(p->nodes[i].edge, want[i].edge);
+        ck_assert_uint_eq(v.p->nodes[i].flags, want[i].flags);
+        ck_assert_uint_eq(v.p->nodes[i].edge, want[i].edge);
     }
-    vv_flame f = build(p, vv_flame_defaults());
-    ck_assert_uint_eq(f.row_count, 4);
+    build(&v);
+    ck_assert_uint_eq(v.f.row_count, 4);
     for (size_t i = 0; i < 4; i++)
-        ck_assert_uint_eq(f.rows[i].parent, VV_NONE);
+        ck_assert_uint_eq(v.f.rows[i].parent, VV_NONE);
     char id[VV_OVERFLOW_ID];
-    vv_profile_overflow_id(p, 3, id);
+    vv_profile_overflow_id(v.p, 3, id);
     ck_assert_str_eq(id, "overflow:invalid_parent_context:call");
     vv_path_id paths[4];
     bool has[4];
-    vv_profile_paths(p, paths, has);
+    vv_profile_paths(v.p, paths, has);
     ck_assert(has[0] && !has[1] && !has[2] && !has[3]);
-    vv_flame_done(&f);
-    vv_profile_free(p);
+    view_done(&v);
 }
 END_TEST
 
@@ -282,14 +276,13 @@ START_TEST(open_calls_are_as_wide_as_their_children)
     mid = test_context(&t, 2, 1, VV_EDGE_CALL, 2);
     mid->counters = (vv_counters){.started = 1, .direct_child_ns = 70};
     test_counters(test_context(&t, 3, 2, VV_EDGE_CALL, 3), 7, 70, 0, 0);
-    vv_profile *p = test_profile(&t);
-    vv_flame f = build(p, vv_flame_defaults());
-    ck_assert(f.of_root == 70);
-    ck_assert_uint_eq(p->nodes[0].flags, VV_NODE_OPEN);
-    ck_assert_uint_eq(p->nodes[1].flags, VV_NODE_OPEN); /* its children's time exceeds its own because it is open */
-    ck_assert(vv_node_call_children(p, 1) == 70 && vv_node_call_children(p, 0) == 0);
-    vv_flame_done(&f);
-    vv_profile_free(p);
+    view v = view_of(test_profile(&t));
+    build(&v);
+    ck_assert(v.f.of_root == 70);
+    ck_assert_uint_eq(v.p->nodes[0].flags, VV_NODE_OPEN);
+    ck_assert_uint_eq(v.p->nodes[1].flags, VV_NODE_OPEN); /* its children's time exceeds its own because it is open */
+    ck_assert(vv_node_call_children(v.p, 1) == 70 && vv_node_call_children(v.p, 0) == 0);
+    view_done(&v);
 }
 END_TEST
 
@@ -300,17 +293,16 @@ START_TEST(a_cycle_is_cut)
     test_counters(test_context(&t, 2, 1, VV_EDGE_CALL, 2), 1, 1, 0, 0);
     test_counters(test_context(&t, 3, 2, VV_EDGE_CALL, 3), 1, 1, 0, 0);
     test_counters(test_context(&t, 4, 4, VV_EDGE_CALL, 4), 1, 1, 0, 0);
-    vv_profile *p = test_profile(&t);
-    vv_flame f = build(p, vv_flame_defaults());
-    ck_assert_uint_eq(f.row_count, 4);
-    ck_assert_uint_eq(p->top_count, 2);
+    view v = view_of(test_profile(&t));
+    build(&v);
+    ck_assert_uint_eq(v.f.row_count, 4);
+    ck_assert_uint_eq(v.p->top_count, 2);
     vv_function_row *rows;
     size_t n;
-    ck_assert(vv_function_rows(p, &rows, &n, NULL) == VV_OK);
+    ck_assert(vv_function_rows(v.p, &rows, &n, NULL) == VV_OK);
     ck_assert_uint_eq(n, 4);
     free(rows);
-    vv_flame_done(&f);
-    vv_profile_free(p);
+    view_done(&v);
 }
 END_TEST
 
@@ -324,17 +316,14 @@ START_TEST(saturated_counters_do_not_wrap)
     c = test_context(&t, 2, 1, VV_EDGE_CALL, 2);
     c->counters = (vv_counters){.started = UINT64_MAX, .inclusive_ns = most};
     t.fold->health = VV_HEALTH_ALL;
-    vv_profile *p = test_profile(&t);
-    for (vv_metric m = VV_METRIC_INCLUSIVE; m <= VV_METRIC_ERRORS; m++) {
-        vv_flame_options o = vv_flame_defaults();
-        o.metric = m;
-        o.width = 1000000;
-        vv_flame f = build(p, o);
-        ck_assert_uint_ge(f.row_count, 2);
-        vv_flame_done(&f);
+    view v = view_of(test_profile(&t));
+    v.o.width = 1000000;
+    for (v.o.metric = VV_METRIC_INCLUSIVE; v.o.metric <= VV_METRIC_ERRORS; v.o.metric++) {
+        build(&v);
+        ck_assert_uint_ge(v.f.row_count, 2);
     }
-    ck_assert(vv_counters_open(p->nodes[0].counters) == -(__int128)UINT64_MAX);
-    vv_profile_free(p);
+    ck_assert(vv_counters_open(v.p->nodes[0].counters) == -(__int128)UINT64_MAX);
+    view_done(&v);
 }
 END_TEST
 
@@ -345,25 +334,22 @@ START_TEST(a_chain_of_180000)
     for (uint32_t n = 0; n < DEPTH; n++)
         test_counters(test_context(&t, n, (int64_t)n - 1, n ? VV_EDGE_CALL : VV_EDGE_ROOT, n % 3), 1, 1, 0,
                       DEPTH - 1 - n);
-    vv_profile *p = test_profile(&t);
-    vv_flame_options o = vv_flame_defaults();
-    o.max_nodes = DEPTH;
-    vv_flame f = build(p, o);
-    ck_assert_uint_eq(f.row_count, DEPTH);
-    ck_assert(f.of_root == DEPTH);
-    vv_flame_done(&f);
-    o = vv_flame_defaults();
-    f = build(p, o);
-    ck_assert_uint_eq(f.row_count, VV_FLAME_MAX_NODES + 1);
-    ck_assert_uint_eq(f.folded.nodes, DEPTH - VV_FLAME_MAX_NODES);
-    vv_flame_done(&f);
+    view v = view_of(test_profile(&t));
+    v.o.max_nodes = DEPTH;
+    build(&v);
+    ck_assert_uint_eq(v.f.row_count, DEPTH);
+    ck_assert(v.f.of_root == DEPTH);
+    v.o = vv_flame_defaults();
+    build(&v);
+    ck_assert_uint_eq(v.f.row_count, VV_FLAME_MAX_NODES + 1);
+    ck_assert_uint_eq(v.f.folded.nodes, DEPTH - VV_FLAME_MAX_NODES);
     vv_function_row *rows;
     size_t n;
-    ck_assert(vv_function_rows(p, &rows, &n, NULL) == VV_OK);
+    ck_assert(vv_function_rows(v.p, &rows, &n, NULL) == VV_OK);
     ck_assert_uint_eq(n, 3);
     ck_assert(rows[0].inclusive_ns == DEPTH && rows[1].inclusive_ns == DEPTH - 1 && rows[2].inclusive_ns == DEPTH - 2);
     free(rows);
-    vv_profile_free(p);
+    view_done(&v);
 }
 END_TEST
 
@@ -395,17 +381,16 @@ START_TEST(a_failed_fold_shows_nothing)
     test_counters(test_context(&t, 1, -1, VV_EDGE_ROOT, 1), 1, 10, 0, 0);
     t.fold->failed = true;
     t.fold->error.name = "DuplicateSpanEnd";
-    vv_profile *p = test_profile(&t);
-    vv_flame f = build(p, vv_flame_defaults());
-    ck_assert_uint_eq(f.row_count, 0);
-    vv_flame_done(&f);
+    view v = view_of(test_profile(&t));
+    build(&v);
+    ck_assert_uint_eq(v.f.row_count, 0);
     vv_digest *d;
     vv_execution x = {.status = VV_EXEC_SUCCEEDED, .has_end = true};
-    ck_assert(vv_digest_new(&d, &x, p, NULL) == VV_OK);
+    ck_assert(vv_digest_new(&d, &x, v.p, NULL) == VV_OK);
     ck_assert(!d->known && d->evidence.verdict == VV_VERDICT_DAMAGED && d->evidence.issues_total == 1);
     ck_assert_str_eq(d->evidence.issues[0].error, "DuplicateSpanEnd");
     vv_digest_free(d);
-    vv_profile_free(p);
+    view_done(&v);
 }
 END_TEST
 
