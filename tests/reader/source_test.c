@@ -100,41 +100,56 @@ static vv_code open_tar(vv_source **ret, vv_wr *w, vv_error *err)
     return rc;
 }
 
-START_TEST(archives)
+typedef struct {
+    const char *name;
+    char type;
+    const char *content;
+} entry;
+
+/* A store, with what a careless or a hostile archive has besides. */
+static const entry of_a_store[] = {
+    {"./.baml/profiles-v1/streams/x/one", '0', "first"},
+    {".baml//profiles-v1/./streams/x/one", '0', "last"},
+    {".baml/profiles-v1/streams/x/hard", '1', ".baml/profiles-v1/streams/x/one"},
+    {".baml/profiles-v1/streams/x/lost", '1', "nowhere"},
+    {".baml/profiles-v1/streams/x/soft", '2', "one"},
+    {".baml/profiles-v1/streams/x/fifo", '6', ""},
+    {".baml/profiles-v1/streams/empty", '5', ""},
+    {".baml/profiles-v1/streams/../../../etc/passwd", '0', "no"},
+    {"/.baml/profiles-v1/streams/x/absolute", '0', "yes"},
+    {".baml/profiles-v1/cas/v", '0', "value"},
+    {".baml/profiles-v1/tmp/t", '0', "not of the store's planes"},
+};
+static const entry deeper = {"deeper/copy/profiles-v1/streams/y/z", '0', "another store"};
+static const entry higher = {"streams/is/elsewhere", '0', "a place without profiles-v1 lies higher"};
+
+static void tar_entries(vv_wr *w, const entry *entries, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        tar_entry(w, entries[i].name, entries[i].type, entries[i].content);
+}
+
+START_TEST(the_highest_place_is_the_store)
 {
     vv_wr w = vv_wr_growing(1 << 20);
-    tar_entry(&w, "./.baml/profiles-v1/streams/x/one", '0', "first");
-    tar_entry(&w, ".baml//profiles-v1/./streams/x/one", '0', "last");
-    tar_entry(&w, ".baml/profiles-v1/streams/x/hard", '1', ".baml/profiles-v1/streams/x/one");
-    tar_entry(&w, ".baml/profiles-v1/streams/x/lost", '1', "nowhere");
-    tar_entry(&w, ".baml/profiles-v1/streams/x/soft", '2', "one");
-    tar_entry(&w, ".baml/profiles-v1/streams/x/fifo", '6', "");
-    tar_entry(&w, ".baml/profiles-v1/streams/empty", '5', "");
-    tar_entry(&w, ".baml/profiles-v1/streams/../../../etc/passwd", '0', "no");
-    tar_entry(&w, "/.baml/profiles-v1/streams/x/absolute", '0', "yes");
-    tar_entry(&w, ".baml/profiles-v1/cas/v", '0', "value");
-    tar_entry(&w, ".baml/profiles-v1/tmp/t", '0', "not of the store's planes");
-    tar_entry(&w, "deeper/copy/profiles-v1/streams/y/z", '0', "another store");
-    tar_entry(&w, "streams/is/elsewhere", '0', "a place without profiles-v1 lies higher");
+    tar_entries(&w, of_a_store, VV_ARRAY_LEN(of_a_store));
+    tar_entries(&w, &deeper, 1);
+    tar_entries(&w, &higher, 1);
     vv_source *s;
     vv_error err = {0};
     ck_assert_msg(open_tar(&s, &w, &err) == VV_OK, "%s", err.msg);
     expect_names(s, "streams", "is");
     vv_source_close(s);
+}
+END_TEST
 
-    w = vv_wr_growing(1 << 20);
-    tar_entry(&w, "deeper/copy/profiles-v1/streams/y/z", '0', "another store");
-    tar_entry(&w, "./.baml/profiles-v1/streams/x/one", '0', "first");
-    tar_entry(&w, ".baml//profiles-v1/./streams/x/one", '0', "last");
-    tar_entry(&w, ".baml/profiles-v1/streams/x/hard", '1', ".baml/profiles-v1/streams/x/one");
-    tar_entry(&w, ".baml/profiles-v1/streams/x/lost", '1', "nowhere");
-    tar_entry(&w, ".baml/profiles-v1/streams/x/soft", '2', "one");
-    tar_entry(&w, ".baml/profiles-v1/streams/x/fifo", '6', "");
-    tar_entry(&w, ".baml/profiles-v1/streams/empty", '5', "");
-    tar_entry(&w, ".baml/profiles-v1/streams/../../../etc/passwd", '0', "no");
-    tar_entry(&w, "/.baml/profiles-v1/streams/x/absolute", '0', "yes");
-    tar_entry(&w, ".baml/profiles-v1/cas/v", '0', "value");
-    tar_entry(&w, ".baml/profiles-v1/tmp/t", '0', "not of the store's planes");
+START_TEST(archives)
+{
+    vv_wr w = vv_wr_growing(1 << 20);
+    tar_entries(&w, &deeper, 1);
+    tar_entries(&w, of_a_store, VV_ARRAY_LEN(of_a_store));
+    vv_source *s;
+    vv_error err = {0};
     ck_assert_msg(open_tar(&s, &w, &err) == VV_OK, "%s", err.msg);
     expect_names(s, "streams", "empty x");
     expect_names(s, "streams/x", "absolute fifo hard lost one soft");
@@ -174,6 +189,7 @@ int main(void)
     Suite *s = suite_create("source");
     TCase *c = tcase_create("source");
     tcase_add_test(c, trees_list_by_bytes);
+    tcase_add_test(c, the_highest_place_is_the_store);
     tcase_add_test(c, archives);
     tcase_add_test(c, archives_that_hold_no_store);
     suite_add_tcase(s, c);

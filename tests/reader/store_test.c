@@ -34,6 +34,26 @@ static const struct {
     {"S----E", "IndexCorrupt", "Succeeded", 6, 1, 4},
 };
 
+/* Begins a store whose one execution has started, and not ended. */
+static void begin_started(test_store *t, uint64_t root, uint64_t high_water)
+{
+    test_store_begin(t);
+    vv_meta_record start = test_started(t, root);
+    test_store_meta(t, 1, high_water, &start, 1);
+}
+
+/* Threads that have groups and no execution, in this order. */
+static void expect_orphans(const vv_store *st, const uint64_t *want, size_t want_count)
+{
+    vv_thread_ref *roots;
+    size_t n;
+    ck_assert(vv_stream_orphans(st, &st->streams[0], &roots, &n, NULL) == VV_OK);
+    ck_assert_uint_eq(n, want_count);
+    for (size_t i = 0; i < n; i++)
+        ck_assert_uint_eq(vv_thread_number(&roots[i]), want[i]);
+    free(roots);
+}
+
 START_TEST(index_states)
 {
     test_store t;
@@ -197,9 +217,7 @@ START_TEST(data_ranges_without_an_end)
     };
     for (size_t i = 0; i < VV_ARRAY_LEN(rows); i++) {
         test_store t;
-        test_store_begin(&t);
-        vv_meta_record start = test_started(&t, 1);
-        test_store_meta(&t, 1, rows[i].high_water, &start, 1);
+        begin_started(&t, 1, rows[i].high_water);
         draw_data(&t, rows[i].data);
         test_store_open(&t);
         vv_fold *f = test_load(&t, 1);
@@ -217,9 +235,7 @@ END_TEST
 START_TEST(enormous_names)
 {
     test_store t;
-    test_store_begin(&t);
-    vv_meta_record start = test_started(&t, 1);
-    test_store_meta(&t, 1, 0, &start, 1);
+    begin_started(&t, 1, 0);
     test_store_bad(&t, VV_PLANE_DATA, UINT64_MAX);
     test_store_data(&t, 5, 4);
     t.euid = test_euid(0x22);
@@ -237,12 +253,7 @@ START_TEST(enormous_names)
     ck_assert(st->streams[1].failed);
     ck_assert_str_eq(st->streams[1].error.name, "RangeTooLarge");
     ck_assert_uint_eq(st->streams[1].meta_high, UINT64_MAX);
-    vv_thread_ref *roots;
-    size_t n;
-    ck_assert(vv_stream_orphans(st, &st->streams[0], &roots, &n, NULL) == VV_OK);
-    ck_assert_uint_eq(n, 1);
-    ck_assert_uint_eq(vv_thread_number(&roots[0]), 4);
-    free(roots);
+    expect_orphans(st, (const uint64_t[]){4}, 1);
     test_store_done(&t);
 }
 END_TEST
@@ -250,22 +261,12 @@ END_TEST
 START_TEST(orphans_by_first_appearance)
 {
     test_store t;
-    test_store_begin(&t);
-    vv_meta_record start = test_started(&t, 3);
-    test_store_meta(&t, 1, 0, &start, 1);
+    begin_started(&t, 3, 0);
     static const uint64_t first[] = {3, 8}, second[] = {2, 7, 8}, bad[] = {1};
     test_store_segment(&t, VV_PLANE_DATA, 2, test_data(&t, 2, first, 2));
     test_store_segment(&t, VV_PLANE_DATA, 4, test_data(&t, 4, second, 3));
     test_store_segment(&t, VV_PLANE_DATA, 5, test_data(&t, 6, bad, 1)); /* says another number: skipped */
-    const vv_store *st = test_store_open(&t);
-    vv_thread_ref *roots;
-    size_t n;
-    ck_assert(vv_stream_orphans(st, &st->streams[0], &roots, &n, NULL) == VV_OK);
-    static const uint64_t want[] = {8, 2, 7};
-    ck_assert_uint_eq(n, VV_ARRAY_LEN(want));
-    for (size_t i = 0; i < n; i++)
-        ck_assert_uint_eq(vv_thread_number(&roots[i]), want[i]);
-    free(roots);
+    expect_orphans(test_store_open(&t), (const uint64_t[]){8, 2, 7}, 3);
     test_store_done(&t);
 }
 END_TEST
