@@ -24,9 +24,29 @@ typedef struct {
 } slot;
 _Static_assert(sizeof(slot) <= MODEL_BYTES, "a state");
 
+static void begin(void *state, uint8_t threads, uint8_t open)
+{
+    slot *s = state;
+    s->threads = threads;
+    s->open = open;
+}
+
+/* The actor has made a step, and goes on here. */
+static bool to(slot *s, unsigned a, unsigned pc)
+{
+    s->pc[a] = (uint8_t)pc;
+    return true;
+}
+
 static void record(slot *s)
 {
     s->late += s->ready != 0;
+}
+
+static void returned(slot *s, uint8_t status)
+{
+    s->status = status;
+    s->phase = RETURNED;
 }
 
 /* A release in steps from pc at on: the count, then the phase, then the list. True: a step was made. */
@@ -34,17 +54,13 @@ static bool release(slot *s, unsigned a, unsigned at)
 {
     switch (s->pc[a] - at) {
     case 0:
-        s->threads--;
-        s->pc[a] = (uint8_t)(s->threads ? 100 : at + 1);
-        return true;
+        return to(s, a, --s->threads ? 100 : at + 1);
     case 1:
         s->phase = CLOSING;
-        s->pc[a]++;
-        return true;
+        return to(s, a, at + 2);
     case 2:
         s->ready++;
-        s->pc[a] = 100;
-        return true;
+        return to(s, a, 100);
     default:
         return false;
     }
@@ -56,18 +72,30 @@ static bool torn_release(slot *s, unsigned a, unsigned at)
     switch (s->pc[a] - at) {
     case 0:
         s->local[a] = s->threads;
-        s->pc[a]++;
-        return true;
+        return to(s, a, at + 1);
     case 1:
         s->threads = (uint8_t)(s->local[a] - 1);
-        s->pc[a] = (uint8_t)(s->threads ? 100 : at + 2);
-        return true;
+        return to(s, a, s->threads ? 100 : at + 2);
     case 2:
         s->ready++;
-        s->pc[a] = 100;
-        return true;
+        return to(s, a, 100);
     default:
         return false;
+    }
+}
+
+/* A thread's end in steps: its last record, that it records no more, its release. */
+static bool thread_end(slot *s, unsigned a)
+{
+    switch (s->pc[a]) {
+    case 0:
+        record(s);
+        return to(s, a, 1);
+    case 1:
+        s->open--;
+        return to(s, a, 2);
+    default:
+        return release(s, a, 2);
     }
 }
 
@@ -94,10 +122,8 @@ static const char *check_end(const void *state)
 /* The root returns while its thread and its child end. */
 static void init_last_child(void *state, unsigned wrong)
 {
-    slot *s = state;
     (void)wrong;
-    s->threads = 3;
-    s->open = 2;
+    begin(state, 3, 2);
 }
 
 static bool step_last_child(void *state, unsigned a, unsigned wrong)
@@ -107,24 +133,12 @@ static bool step_last_child(void *state, unsigned a, unsigned wrong)
         /* Mistake 1: the guard's lease goes before the status is there. */
         unsigned status_at = wrong == 1 ? 100 : 0;
         if (s->pc[a] == status_at && s->status == NONE) {
-            s->status = SUCCEEDED;
-            s->phase = RETURNED;
-            s->pc[a] = (uint8_t)(wrong == 1 ? 101 : 1);
-            return true;
+            returned(s, SUCCEEDED);
+            return to(s, a, wrong == 1 ? 101 : 1);
         }
         return release(s, a, wrong == 1 ? 0 : 1);
     }
-    if (s->pc[a] == 0) {
-        record(s);
-        s->pc[a] = 1;
-        return true;
-    }
-    if (s->pc[a] == 1) {
-        s->open--;
-        s->pc[a] = 2;
-        return true;
-    }
-    return wrong == 2 ? torn_release(s, a, 2) : release(s, a, 2);
+    return wrong == 2 && s->pc[a] >= 2 ? torn_release(s, a, 2) : thread_end(s, a);
 }
 
 START_TEST(gate_model_root_and_last_child)
@@ -138,28 +152,28 @@ END_TEST
  * grandchild. */
 static void init_grandchild(void *state, unsigned wrong)
 {
-    slot *s = state;
     (void)wrong;
-    s->threads = 2;
-    s->open = 1;
+    begin(state, 2, 1);
+}
+
+/* The grandchild may run. */
+static void spawn(slot *s)
+{
+    s->spawned = 1;
+    s->open++;
 }
 
 static bool acquire(slot *s, unsigned a)
 {
     if (s->pc[a] == 0) {
         s->local[a] = s->phase == OPEN || s->phase == RETURNED;
-        s->pc[a] = (uint8_t)(s->local[a] ? 1 : 50);
-    } else {
-        if (s->threads == 0) {
-            s->pc[a] = 50;
-            return true;
-        }
-        s->threads++;
-        s->open++;
-        s->spawned = 1;
-        s->pc[a] = 2;
+        return to(s, a, s->local[a] ? 1 : 50);
     }
-    return true;
+    if (s->threads == 0)
+        return to(s, a, 50);
+    s->threads++;
+    spawn(s);
+    return to(s, a, 2);
 }
 
 static bool step_grandchild(void *state, unsigned a, unsigned wrong)
@@ -167,39 +181,21 @@ static bool step_grandchild(void *state, unsigned a, unsigned wrong)
     slot *s = state;
     if (a == 0) {
         if (s->pc[a] == 0) {
-            s->status = SUCCEEDED;
-            s->phase = RETURNED;
-            s->pc[a] = 1;
-            return true;
+            returned(s, SUCCEEDED);
+            return to(s, a, 1);
         }
         return release(s, a, 1);
     }
-    if (a == 2) {
-        if (!s->spawned || s->pc[a] > 4)
-            return false;
-        if (s->pc[a] == 0) {
-            record(s);
-            s->pc[a] = 1;
-            return true;
-        }
-        if (s->pc[a] == 1) {
-            s->open--;
-            s->pc[a] = 2;
-            return true;
-        }
-        return release(s, a, 2);
-    }
+    if (a == 2)
+        return s->spawned && thread_end(s, a);
     /* The child. Mistake 1: the grandchild runs without a lease. Mistake 2: the child gives its own up first. */
     if (wrong == 1 && s->pc[a] == 0) {
-        s->spawned = 1;
-        s->open++;
-        s->pc[a] = 2;
-        return true;
+        spawn(s);
+        return to(s, a, 2);
     }
     if (wrong == 2 && s->pc[a] == 0) {
         s->open--;
-        s->pc[a] = 60;
-        return true;
+        return to(s, a, 60);
     }
     if (wrong == 2 && s->pc[a] >= 60 && s->pc[a] < 63) {
         bool moved = release(s, a, 60);
@@ -210,17 +206,14 @@ static bool step_grandchild(void *state, unsigned a, unsigned wrong)
     if (wrong == 2 && s->pc[a] == 70) {
         record(s);
         s->threads++;
-        s->spawned = 1;
-        s->open++;
-        s->pc[a] = 100;
-        return true;
+        spawn(s);
+        return to(s, a, 100);
     }
     if (s->pc[a] < 2)
         return acquire(s, a);
     if (s->pc[a] == 2 || s->pc[a] == 50) {
         s->open--;
-        s->pc[a] = 3;
-        return true;
+        return to(s, a, 3);
     }
     return release(s, a, 3);
 }
@@ -235,10 +228,8 @@ END_TEST
 /* The host ends the root while a close finds it open, and the last thread ends. Actors: host, close, thread. */
 static void init_drop(void *state, unsigned wrong)
 {
-    slot *s = state;
     (void)wrong;
-    s->threads = 2;
-    s->open = 1;
+    begin(state, 2, 1);
 }
 
 static bool step_drop(void *state, unsigned a, unsigned wrong)
@@ -249,27 +240,23 @@ static bool step_drop(void *state, unsigned a, unsigned wrong)
         if (s->pc[a] == 0) {
             record(s);
             s->open--;
-            s->pc[a] = 1;
-            return true;
+            return to(s, a, 1);
         }
         return release(s, a, 1);
     }
     /* Mistake 1: the status is looked at, then set. */
     if (wrong == 1 && s->pc[a] == 0) {
         s->local[a] = s->status == NONE;
-        s->pc[a] = 1;
-        return true;
+        return to(s, a, 1);
     }
     if (s->pc[a] == (wrong == 1)) {
         bool first = wrong == 1 ? s->local[a] : s->status == NONE && s->phase == OPEN;
         if (first) {
-            s->status = mine;
-            s->phase = RETURNED;
+            returned(s, mine);
             s->returns++;
             s->abandoned += mine == ABANDONED;
         }
-        s->pc[a] = first ? 2 : 100;
-        return true;
+        return to(s, a, first ? 2 : 100);
     }
     return release(s, a, 2);
 }
@@ -306,8 +293,7 @@ static void init_reuse(void *state, unsigned wrong)
     slot *s = state;
     (void)wrong;
     s->threads = 1;
-    s->phase = RETURNED;
-    s->status = SUCCEEDED;
+    returned(s, SUCCEEDED);
 }
 
 static bool step_owner(slot *s)
@@ -353,8 +339,7 @@ static bool step_reuse(void *state, unsigned a, unsigned wrong)
         /* Mistake 1: the generation is looked at, then the status is set by itself. */
         if (wrong == 1 && s->pc[a] == 0) {
             s->local[a] = s->generation == 0;
-            s->pc[a] = (uint8_t)(s->local[a] ? 1 : 100);
-            return true;
+            return to(s, a, s->local[a] ? 1 : 100);
         }
         if (s->pc[a] == (wrong == 1)) {
             bool hit = s->status == NONE && s->phase == OPEN && (wrong == 1 || s->generation == 0);
@@ -362,32 +347,25 @@ static bool step_reuse(void *state, unsigned a, unsigned wrong)
                 s->status = ABANDONED;
                 s->second_status = s->generation != 0;
             }
-            s->pc[a] = 100;
-            return true;
+            return to(s, a, 100);
         }
         return false;
     }
     switch (s->pc[a]) {
     case 0:
-        s->pc[a] = (uint8_t)(s->generation == 0 && (s->phase == OPEN || s->phase == RETURNED) ? 1 : 100);
-        return true;
+        return to(s, a, s->generation == 0 && (s->phase == OPEN || s->phase == RETURNED) ? 1 : 100);
     case 1:
-        if (s->threads == 0) {
-            s->pc[a] = 100;
-            return true;
-        }
+        if (s->threads == 0)
+            return to(s, a, 100);
         s->threads++;
-        s->pc[a] = 2;
-        return true;
+        return to(s, a, 2);
     case 2: /* Mistake 2: the generation is not looked at again. */
-        s->pc[a] = (uint8_t)(s->generation == 0 || wrong == 2 ? 100 : 3);
         s->local[a] = s->generation != 0 && wrong == 2;
-        return true;
+        return to(s, a, s->generation == 0 || wrong == 2 ? 100 : 3);
     case 3:
         s->threads--;
         s->second_threads = s->second_threads || s->threads == 0;
-        s->pc[a] = 100;
-        return true;
+        return to(s, a, 100);
     default:
         return false;
     }
