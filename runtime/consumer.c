@@ -91,7 +91,7 @@ static void open_barrier(varve_session *s)
         c->barrier_flush = c->flush_asked;
         pthread_mutex_unlock(&c->lock);
     }
-    c->closing = vv_registry_take_ready(&s->registry);
+    c->closing = vv_registry_take(&s->registry, VV_READY);
     if (!c->closing && !c->barrier_flush)
         return;
     c->barrier_open = true;
@@ -115,7 +115,7 @@ static void finish_closing(varve_session *s)
     vv_slot *slot = s->consumer.closing;
     s->consumer.closing = NULL;
     while (slot) {
-        vv_slot *next = slot->next_ready;
+        vv_slot *next = slot->next[VV_READY];
         vv_exec *x = slot->exec;
         if (x) {
             vv_decoder_finish(&s->decoder, x);
@@ -192,7 +192,8 @@ static bool is_called(varve_session *s)
     for (vv_ring *r = first_ring(s); r; r = r->next)
         if (atomic_load_explicit(&r->rolled, memory_order_relaxed) != r->retired)
             return true;
-    return atomic_load(&s->consumer.flush_pending) || atomic_load(&s->consumer.stop) || atomic_load(&s->registry.ready);
+    return atomic_load(&s->consumer.flush_pending) || atomic_load(&s->consumer.stop) ||
+           atomic_load(&s->registry.lists[VV_READY]);
 }
 
 static uint64_t sleep_ns(const varve_session *s)

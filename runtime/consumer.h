@@ -30,7 +30,7 @@ typedef struct {
     /* the thread's own */
     uint64_t barrier;         /* number of the current one */
     bool barrier_open;
-    struct vv_slot *closing;  /* executions that wait for it, by next_ready */
+    struct vv_slot *closing;  /* executions that wait for it, by next[VV_READY] */
     uint64_t barrier_flush;   /* the flush ticket that waits for it */
     uint64_t next_publish_ns; /* monotonic */
     vv_joins joins;

@@ -150,8 +150,8 @@ static void admit(vv_decoder *d, vv_slot *slot)
 
 void vv_decoder_admit(vv_decoder *d)
 {
-    for (vv_slot *s = vv_registry_take_admitted(d->registry), *next; s; s = next) {
-        next = s->next_admitted;
+    for (vv_slot *s = vv_registry_take(d->registry, VV_ADMITTED), *next; s; s = next) {
+        next = s->next[VV_ADMITTED];
         admit(d, s);
     }
 }

@@ -68,27 +68,20 @@ vv_slot *vv_slot_reserve(vv_registry *r)
     return s;
 }
 
-static void push_admitted(vv_registry *r, vv_slot *s)
+static void push(vv_registry *r, vv_slot_list which, vv_slot *s)
 {
-    vv_slot *head = atomic_load_explicit(&r->admitted, memory_order_relaxed);
+    _Atomic(vv_slot *) *list = &r->lists[which];
+    vv_slot *head = atomic_load_explicit(list, memory_order_relaxed);
     do
-        s->next_admitted = head;
-    while (!atomic_compare_exchange_weak_explicit(&r->admitted, &head, s, memory_order_release, memory_order_relaxed));
-}
-
-static void push_ready(vv_registry *r, vv_slot *s)
-{
-    vv_slot *head = atomic_load_explicit(&r->ready, memory_order_relaxed);
-    do
-        s->next_ready = head;
-    while (!atomic_compare_exchange_weak_explicit(&r->ready, &head, s, memory_order_release, memory_order_relaxed));
+        s->next[which] = head;
+    while (!atomic_compare_exchange_weak_explicit(list, &head, s, memory_order_release, memory_order_relaxed));
 }
 
 void vv_slot_admit(vv_registry *r, vv_slot *s)
 {
     uint64_t open = control_of(vv_slot_generation(s), VV_STATUS_NONE, VV_PHASE_OPEN);
     atomic_store_explicit(&s->control, open, memory_order_release);
-    push_admitted(r, s);
+    push(r, VV_ADMITTED, s);
 }
 
 void vv_slot_free(vv_registry *r, vv_slot *s)
@@ -127,7 +120,7 @@ static void close_slot(vv_registry *r, vv_slot *s, uint64_t ticks)
     atomic_store_explicit(&s->closing_ticks, ticks, memory_order_relaxed);
     uint64_t control = atomic_load_explicit(&s->control, memory_order_acquire);
     atomic_store_explicit(&s->control, (control & ~0xffULL) | VV_PHASE_CLOSING, memory_order_release);
-    push_ready(r, s);
+    push(r, VV_READY, s);
 }
 
 bool vv_slot_release(vv_registry *r, vv_slot *s, uint64_t ticks)
@@ -165,24 +158,12 @@ bool vv_slot_drop(vv_registry *r, vv_slot *s, uint8_t status, uint64_t ticks)
     return true;
 }
 
-vv_slot *vv_registry_take_admitted(vv_registry *r)
+vv_slot *vv_registry_take(vv_registry *r, vv_slot_list which)
 {
-    vv_slot *s = atomic_exchange_explicit(&r->admitted, NULL, memory_order_acquire), *first = NULL;
+    vv_slot *s = atomic_exchange_explicit(&r->lists[which], NULL, memory_order_acquire), *first = NULL;
     while (s) {
-        vv_slot *next = s->next_admitted;
-        s->next_admitted = first;
-        first = s;
-        s = next;
-    }
-    return first;
-}
-
-vv_slot *vv_registry_take_ready(vv_registry *r)
-{
-    vv_slot *s = atomic_exchange_explicit(&r->ready, NULL, memory_order_acquire), *first = NULL;
-    while (s) {
-        vv_slot *next = s->next_ready;
-        s->next_ready = first;
+        vv_slot *next = s->next[which];
+        s->next[which] = first;
         first = s;
         s = next;
     }

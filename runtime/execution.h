@@ -28,6 +28,9 @@
 typedef enum { VV_PHASE_FREE, VV_PHASE_OPEN, VV_PHASE_RETURNED, VV_PHASE_CLOSING, VV_PHASE_RELEASED } vv_phase;
 enum { VV_STATUS_NONE = 255, VV_GENERATION_MAX = (1 << 24) - 1, VV_SLOT_ALIGN = 256 };
 
+/* What producers leave for the consumer: executions that began, and such whose last thread has ended. */
+typedef enum { VV_ADMITTED, VV_READY, VV_SLOT_LISTS } vv_slot_list;
+
 struct varve_engine;
 struct vv_exec;
 
@@ -43,7 +46,7 @@ struct vv_slot {
     _Atomic(struct varve_engine *) engine;
     uint64_t thread, admitted_ticks;
     vv_runtime_id runtime_id;
-    vv_slot *next_admitted, *next_ready;
+    vv_slot *next[VV_SLOT_LISTS];
     _Atomic uint32_t next_free; /* index + 1 */
     struct vv_exec *exec;       /* the consumer's */
     _Atomic(const varve_execution_state *) view; /* of checkpoints, under their lock */
@@ -53,7 +56,7 @@ typedef struct {
     vv_slot *slots;
     uint32_t count;
     _Atomic uint64_t free; /* changes << 32 | index + 1 of the top */
-    _Atomic(vv_slot *) admitted, ready;
+    _Atomic(vv_slot *) lists[VV_SLOT_LISTS];
 } vv_registry;
 
 VV_MUST_CHECK bool vv_registry_init(vv_registry *r, uint32_t count);
@@ -92,6 +95,5 @@ bool vv_slot_return(vv_registry *r, vv_slot *s, uint32_t generation, uint8_t sta
 /* As vv_slot_return, and all leases of its threads are void: for a root that is dropped when nobody can end it. */
 bool vv_slot_drop(vv_registry *r, vv_slot *s, uint8_t status, uint64_t ticks);
 
-/* Consumer: all that came since the last call, oldest first, linked by next_admitted or next_ready. */
-vv_slot *vv_registry_take_admitted(vv_registry *r);
-vv_slot *vv_registry_take_ready(vv_registry *r);
+/* Consumer: all that came since the last call, oldest first, linked by next[which]. */
+vv_slot *vv_registry_take(vv_registry *r, vv_slot_list which);

@@ -207,12 +207,12 @@ START_TEST(gate_generation_retires)
         uint32_t generation = vv_slot_generation(s);
         ck_assert_uint_eq(generation, VV_GENERATION_MAX - 2 + round);
         vv_slot_admit(&r, s);
-        ck_assert_ptr_eq(vv_registry_take_admitted(&r), s);
+        ck_assert_ptr_eq(vv_registry_take(&r, VV_ADMITTED), s);
         bool last;
         ck_assert(vv_slot_return(&r, s, generation, 0, 1, &last));
         ck_assert(!last);
         ck_assert(vv_slot_release(&r, s, 2));
-        ck_assert_ptr_eq(vv_registry_take_ready(&r), s);
+        ck_assert_ptr_eq(vv_registry_take(&r, VV_READY), s);
         vv_slot_free(&r, s);
     }
     ck_assert_int_eq(vv_slot_phase(first), VV_PHASE_RELEASED);
