@@ -271,29 +271,32 @@ void vv_json_text(vv_json *j, vv_str s)
     vv_json_end_obj(j);
 }
 
-void vv_json_hex(vv_json *j, const void *p, size_t n)
+/* A string of what encode makes of n bytes, step of them at a time. */
+static void put_encoded(vv_json *j, const uint8_t *p, size_t n, size_t step,
+                        size_t (*encode)(char *, const void *, size_t))
 {
+    char piece[65];
     before_value(j);
     vv_wr_u8(j->out, '"');
-    char piece[65];
-    const uint8_t *b = p;
-    for (size_t at = 0; at < n; at += 32) {
-        size_t k = n - at < 32 ? n - at : 32;
-        vv_hex(piece, b + at, k);
-        vv_wr_bytes(j->out, piece, 2 * k);
+    for (size_t at = 0; at < n; at += step) {
+        size_t k = n - at < step ? n - at : step;
+        vv_wr_bytes(j->out, piece, encode(piece, p + at, k));
     }
     vv_wr_u8(j->out, '"');
 }
 
+static size_t hex_piece(char *out, const void *p, size_t n)
+{
+    vv_hex(out, p, n);
+    return 2 * n;
+}
+
+void vv_json_hex(vv_json *j, const void *p, size_t n)
+{
+    put_encoded(j, p, n, 32, hex_piece);
+}
+
 void vv_json_base64(vv_json *j, const void *p, size_t n)
 {
-    before_value(j);
-    vv_wr_u8(j->out, '"');
-    char piece[65];
-    const uint8_t *b = p;
-    for (size_t at = 0; at < n; at += 48) {
-        size_t k = n - at < 48 ? n - at : 48;
-        vv_wr_bytes(j->out, piece, vv_base64(piece, b + at, k));
-    }
-    vv_wr_u8(j->out, '"');
+    put_encoded(j, p, n, 48, vv_base64);
 }

@@ -65,6 +65,12 @@ static inline void vv_json_kv_u128(vv_json *j, const char *k, vv_u128 v)
     vv_json_u128(j, v);
 }
 
+static inline void vv_json_kv_i128(vv_json *j, const char *k, __int128 v)
+{
+    vv_json_key(j, k);
+    vv_json_i128(j, v);
+}
+
 static inline void vv_json_kv_bool(vv_json *j, const char *k, bool v)
 {
     vv_json_key(j, k);
@@ -103,6 +109,39 @@ static inline void vv_json_kv_null(vv_json *j, const char *k)
 {
     vv_json_key(j, k);
     vv_json_null(j);
+}
+
+/* null where p is NULL. */
+static inline void vv_json_kv_opt_hex(vv_json *j, const char *k, const void *p, size_t n)
+{
+    if (p)
+        vv_json_kv_hex(j, k, p, n);
+    else
+        vv_json_kv_null(j, k);
+}
+
+/* Opens the object, or the list, of a key. */
+static inline void vv_json_kv_obj(vv_json *j, const char *k)
+{
+    vv_json_key(j, k);
+    vv_json_obj(j);
+}
+
+static inline void vv_json_kv_arr(vv_json *j, const char *k)
+{
+    vv_json_key(j, k);
+    vv_json_arr(j);
+}
+
+/* Opens the object where it is present; else writes null and returns false. */
+static inline bool vv_json_kv_opt_obj(vv_json *j, const char *k, bool present)
+{
+    vv_json_key(j, k);
+    if (present)
+        vv_json_obj(j);
+    else
+        vv_json_null(j);
+    return present;
 }
 
 /* True once exactly one complete value stands written and the writer did not fail. */

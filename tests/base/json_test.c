@@ -50,6 +50,24 @@ START_TEST(nesting_and_commas)
 }
 END_TEST
 
+START_TEST(fields_that_may_be_absent)
+{
+    vv_json_obj(&j);
+    vv_json_kv_opt_hex(&j, "a", "\x01\xff", 2);
+    vv_json_kv_opt_hex(&j, "b", NULL, 2);
+    ck_assert(vv_json_kv_opt_obj(&j, "c", true));
+    vv_json_kv_i128(&j, "d", -1);
+    vv_json_end_obj(&j);
+    ck_assert(!vv_json_kv_opt_obj(&j, "e", false));
+    vv_json_kv_arr(&j, "f");
+    vv_json_end_arr(&j);
+    vv_json_kv_obj(&j, "g");
+    vv_json_end_obj(&j);
+    vv_json_end_obj(&j);
+    expect("{\"a\":\"01ff\",\"b\":null,\"c\":{\"d\":-1},\"e\":null,\"f\":[],\"g\":{}}");
+}
+END_TEST
+
 START_TEST(unsigned_are_exact)
 {
     static const struct {
@@ -216,6 +234,7 @@ int main(void)
     TCase *t = tcase_create("json");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, nesting_and_commas);
+    tcase_add_test(t, fields_that_may_be_absent);
     tcase_add_test(t, unsigned_are_exact);
     tcase_add_test(t, signed_are_exact);
     tcase_add_test(t, doubles_read_back_equal);
