@@ -101,11 +101,9 @@ static void kv_site(vv_json *j, const char *k, bool present, const vv_site *s)
 
 static void kv_context(vv_json *j, const vv_context_ref *c)
 {
-    vv_json_key(j, "context");
-    vv_json_obj(j);
+    vv_json_kv_obj(j, "context");
     if (c->overflow) {
-        vv_json_key(j, "overflow");
-        vv_json_arr(j);
+        vv_json_kv_arr(j, "overflow");
         vv_json_u64_full(j, c->reason);
         vv_json_u64_full(j, c->edge);
         vv_json_end_arr(j);
@@ -117,12 +115,8 @@ static void kv_context(vv_json *j, const vv_context_ref *c)
 
 static void kv_value(vv_json *j, const char *k, bool present, const vv_value_state *v)
 {
-    vv_json_key(j, k);
-    if (!present) {
-        vv_json_null(j);
+    if (!vv_json_kv_opt_obj(j, k, present))
         return;
-    }
-    vv_json_obj(j);
     if (v->lost) {
         kv_full(j, "lost", v->loss);
     } else {
@@ -135,8 +129,7 @@ static void kv_value(vv_json *j, const char *k, bool present, const vv_value_sta
 
 static void kv_counters(vv_json *j, const vv_counters *c)
 {
-    vv_json_key(j, "counters");
-    vv_json_obj(j);
+    vv_json_kv_obj(j, "counters");
     kv_full(j, "invocations_started", c->started);
     kv_full(j, "spans_selected", c->selected);
     kv_full(j, "completed_ok", c->ok);
@@ -154,21 +147,14 @@ static void dump_context(vv_json *j, const vv_fold_context *c)
 {
     vv_json_obj(j);
     vv_json_kv_hex(j, "key", c->key.b, sizeof c->key.b);
-    vv_json_key(j, "tuple");
-    if (c->defined) {
+    if (vv_json_kv_opt_obj(j, "tuple", c->defined)) {
         const vv_tuple *t = &c->tuple;
-        vv_json_obj(j);
         vv_json_kv_hex(j, "program_id", t->program.b, sizeof t->program.b);
-        if (t->has_parent)
-            vv_json_kv_hex(j, "parent", t->parent.b, sizeof t->parent.b);
-        else
-            vv_json_kv_null(j, "parent");
+        vv_json_kv_opt_hex(j, "parent", t->has_parent ? t->parent.b : NULL, sizeof t->parent.b);
         kv_full(j, "function_id", t->function_id);
         kv_site(j, "site", t->has_site, &t->site);
         vv_json_kv_cstr(j, "edge", vv_edge_name((vv_edge)t->edge));
         vv_json_end_obj(j);
-    } else {
-        vv_json_null(j);
     }
     kv_counters(j, &c->counters);
     kv_u128(j, "self_ns", vv_counters_self(&c->counters, NULL));
@@ -177,8 +163,7 @@ static void dump_context(vv_json *j, const vv_fold_context *c)
 
 static void dump_overflow(vv_json *j, const vv_fold *f)
 {
-    vv_json_key(j, "overflow");
-    vv_json_arr(j);
+    vv_json_kv_arr(j, "overflow");
     for (unsigned r = 0; r < VV_OVERFLOW_REASONS; r++)
         for (unsigned e = 0; e < VV_EDGES; e++) {
             if (!f->overflow_present[r][e])
@@ -196,10 +181,8 @@ static void dump_thread(vv_json *j, const vv_fold_thread *t)
 {
     vv_json_obj(j);
     kv_thread(j, "thread", true, &t->thread);
-    vv_json_key(j, "start");
-    if (t->has_start) {
+    if (vv_json_kv_opt_obj(j, "start", t->has_start)) {
         const vv_thread_start *s = &t->start;
-        vv_json_obj(j);
         kv_thread(j, "parent", s->has_parent, &s->parent);
         kv_call(j, "spawn_call", s->has_spawn_call, &s->spawn_call);
         kv_site(j, "spawn_site", s->has_spawn_site, &s->spawn_site);
@@ -207,17 +190,11 @@ static void dump_thread(vv_json *j, const vv_fold_thread *t)
         kv_full(j, "kind", s->kind);
         vv_json_kv_str(j, "name", s->name);
         vv_json_end_obj(j);
-    } else {
-        vv_json_null(j);
     }
-    vv_json_key(j, "end");
-    if (t->has_end) {
-        vv_json_obj(j);
+    if (vv_json_kv_opt_obj(j, "end", t->has_end)) {
         kv_full(j, "ended_ns", t->end.ended_ns);
         vv_json_kv_cstr(j, "status", vv_thread_status_name((vv_thread_status)t->end.status));
         vv_json_end_obj(j);
-    } else {
-        vv_json_null(j);
     }
     vv_json_end_obj(j);
 }
@@ -239,12 +216,8 @@ static void dump_span_start(vv_json *j, const vv_span_start *s)
 
 static void kv_terminal(vv_json *j, bool present, const vv_terminal_error *t)
 {
-    vv_json_key(j, "terminal");
-    if (!present) {
-        vv_json_null(j);
+    if (!vv_json_kv_opt_obj(j, "terminal", present))
         return;
-    }
-    vv_json_obj(j);
     if (t->lost) {
         kv_full(j, "lost", t->loss);
     } else {
@@ -263,15 +236,11 @@ static void dump_span(vv_json *j, const vv_fold_span *s)
         dump_span_start(j, &s->start);
     else
         vv_json_null(j);
-    vv_json_key(j, "end");
-    if (s->has_end) {
-        vv_json_obj(j);
+    if (vv_json_kv_opt_obj(j, "end", s->has_end)) {
         kv_full(j, "ended_ns", s->end.ended_ns);
         vv_json_kv_cstr(j, "status", vv_call_status_name((vv_call_status)s->end.status));
         kv_full(j, "inclusive_ns", s->end.inclusive_ns);
         vv_json_end_obj(j);
-    } else {
-        vv_json_null(j);
     }
     kv_runtime_id(j, s->has_runtime_id, &s->runtime_id);
     kv_value(j, "input", s->has_input, &s->input);
@@ -347,12 +316,8 @@ static void dump_issue(vv_json *j, const vv_issue *i)
 
 static void kv_health(vv_json *j, const vv_execution *e)
 {
-    vv_json_key(j, "health");
-    if (!e->has_end) {
-        vv_json_null(j);
+    if (!vv_json_kv_opt_obj(j, "health", e->has_end))
         return;
-    }
-    vv_json_obj(j);
     for (unsigned i = 0; i < VV_HEALTH_COUNT; i++)
         if (e->health.v[i])
             kv_full(j, vv_health_name(i), e->health.v[i]);
@@ -363,10 +328,8 @@ static void dump_summary(vv_json *j, const vv_stream *s, const vv_fold *f)
 {
     const vv_execution *e = f->execution;
     kv_thread(j, "execution_id", true, &e->root);
-    if (e->first_engine)
-        vv_json_kv_hex(j, "program_id", e->first_engine->program.b, sizeof e->first_engine->program.b);
-    else
-        vv_json_kv_null(j, "program_id");
+    vv_json_kv_opt_hex(j, "program_id", e->first_engine ? e->first_engine->program.b : NULL,
+                       sizeof e->first_engine->program.b);
     kv_runtime_id(j, e->has_start, &e->runtime_id);
     kv_opt(j, "started_ns", e->has_start, e->started_ns);
     uint64_t unix_ns = 0;
@@ -375,8 +338,7 @@ static void dump_summary(vv_json *j, const vv_stream *s, const vv_fold *f)
     kv_opt(j, "ended_ns", e->has_end, e->ended_ns);
     vv_json_kv_cstr(j, "status", vv_exec_status_name(e->status));
     vv_json_kv_cstr(j, "index_state", vv_index_state_name(e->index_state));
-    vv_json_key(j, "data_range");
-    vv_json_arr(j);
+    vv_json_kv_arr(j, "data_range");
     vv_json_u64_full(j, e->first);
     vv_json_u64_full(j, e->last);
     vv_json_u64_full(j, e->count);
@@ -389,8 +351,7 @@ static void dump_summary(vv_json *j, const vv_stream *s, const vv_fold *f)
 /* Opens the list called key. */
 static void list(vv_cli_out *o, const char *key)
 {
-    vv_json_key(&o->j, key);
-    vv_json_arr(&o->j);
+    vv_json_kv_arr(&o->j, key);
 }
 
 static void dump_issues(vv_cli_out *o, const vv_fold *f)
@@ -504,12 +465,8 @@ static void dump_gaps(vv_cli_out *o, const vv_stream *s)
 
 static void dump_header(vv_json *j, const vv_stream *s)
 {
-    vv_json_key(j, "header");
-    if (!s->has_header) {
-        vv_json_null(j);
+    if (!vv_json_kv_opt_obj(j, "header", s->has_header))
         return;
-    }
-    vv_json_obj(j);
     kv_full(j, "pid", s->header.pid);
     kv_full(j, "zero_unix_ns", s->header.zero_unix_ns);
     vv_json_kv_str(j, "baml_version", s->header.version);
@@ -522,10 +479,7 @@ static void dump_engine(vv_json *j, const vv_engine *e)
     vv_json_obj(j);
     kv_full(j, "engine", e->id);
     vv_json_kv_hex(j, "program_id", e->program.b, sizeof e->program.b);
-    if (e->has_table)
-        vv_json_kv_hex(j, "function_table", e->table.b, sizeof e->table.b);
-    else
-        vv_json_kv_null(j, "function_table");
+    vv_json_kv_opt_hex(j, "function_table", e->has_table ? e->table.b : NULL, sizeof e->table.b);
     vv_json_kv_opt_str(j, "revision", &e->revision);
     vv_json_kv_opt_str(j, "source", &e->source);
     vv_json_end_obj(j);
@@ -554,8 +508,7 @@ static vv_code dump_stream(vv_cli_out *o, const vv_store *store, const vv_stream
         vv_json_kv_cstr(j, "error", s->error.name);
     } else {
         vv_json_kv_bool(j, "alive", s->alive || (s->meta_high == 0 && vv_stream_probe(store, &s->euid)));
-        vv_json_key(j, "high_water");
-        vv_json_obj(j);
+        vv_json_kv_obj(j, "high_water");
         kv_full(j, "meta", s->meta_decoded);
         kv_full(j, "data", s->data_high);
         vv_json_end_obj(j);

@@ -78,20 +78,17 @@ static int show(const vv_cli *c, vv_query *q, const char *id, uint64_t limit)
 {
     vv_error err = {0};
     vv_found f;
-    const vv_digest *d = NULL;
-    const vv_profile *p = NULL;
+    vv_loaded x;
     unsigned by = 0;
-    int status;
     vv_code rc = vv_query_word(q, "sort", vv_function_sorts, VV_FUNCTION_SORTS, &by, &err);
     if (rc == VV_OK)
         rc = vv_query_execution(q, vv_cstr(id), "execution", &f, &err);
     if (rc == VV_OK)
-        rc = vv_library_digest(q->library, q->look, f.stream, f.execution, &d, &err);
-    if (rc == VV_OK)
-        rc = vv_library_profile(q->library, q->look, f.stream, f.execution, &p, &err);
-    status = rc == VV_OK ? print_table(p, d, by, limit) : vv_cli_fail_view(c, q, &err);
-    vv_profile_release(q->library, p);
-    vv_digest_release(q->library, d);
+        rc = vv_query_load(q, &f, &x, &err);
+    if (rc != VV_OK)
+        return vv_cli_fail_view(c, q, &err);
+    int status = print_table(x.profile, x.digest, by, limit);
+    vv_loaded_release(q->library, &x);
     return status;
 }
 

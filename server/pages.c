@@ -26,8 +26,7 @@ void vv_page_index(vv_json *j, const vv_page_facts *facts)
     (void)facts;
     vv_json_obj(j);
     vv_json_kv_cstr(j, "api", "v1");
-    vv_json_key(j, "resources");
-    vv_json_arr(j);
+    vv_json_kv_arr(j, "resources");
     for (size_t i = 0; i < VV_ARRAY_LEN(resources); i++) {
         snprintf(text, sizeof text, "%s%s", resources[i].path, resources[i].query);
         vv_json_obj(j);
@@ -42,8 +41,7 @@ void vv_page_index(vv_json *j, const vv_page_facts *facts)
 
 static void words_json(vv_json *j, const char *key, const char *const *words, size_t n)
 {
-    vv_json_key(j, key);
-    vv_json_arr(j);
+    vv_json_kv_arr(j, key);
     for (size_t i = 0; i < n; i++)
         vv_json_cstr(j, words[i]);
     vv_json_end_arr(j);
@@ -58,18 +56,15 @@ void vv_page_meta(vv_json *j, const vv_page_facts *facts)
     vv_json_kv_cstr(j, "api", "v1");
     vv_json_kv_cstr(j, "version", PACKAGE_VERSION);
     vv_json_kv_cstr(j, "build", facts->build);
-    vv_json_key(j, "store");
-    vv_json_obj(j);
+    vv_json_kv_obj(j, "store");
     vv_json_kv_cstr(j, "name", facts->store_name);
     vv_json_kv_bool(j, "present", facts->has_store);
     vv_json_end_obj(j);
     words_json(j, "formats", formats, VV_ARRAY_LEN(formats));
-    vv_json_key(j, "segment_versions");
-    vv_json_arr(j);
+    vv_json_kv_arr(j, "segment_versions");
     vv_json_u64(j, VV_SEGMENT_VERSION);
     vv_json_end_arr(j);
-    vv_json_key(j, "limits");
-    vv_json_obj(j);
+    vv_json_kv_obj(j, "limits");
     vv_json_kv_u64(j, "page", 1000);
     vv_json_kv_u64(j, "flame_nodes", VV_FLAME_MAX_NODES_LIMIT);
     vv_json_kv_u64(j, "issues", VV_EVIDENCE_ISSUES);

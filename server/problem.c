@@ -49,8 +49,7 @@ void vv_problem_set(vv_problem *p, vv_problem_kind kind, const char *fmt, ...)
 
 static void matches_json(vv_json *j, const vv_problem *p)
 {
-    vv_json_key(j, "matches");
-    vv_json_arr(j);
+    vv_json_kv_arr(j, "matches");
     for (size_t i = 0; i < p->match_count; i++) {
         char text[VV_THREAD_TEXT];
         vv_thread_text(text, &p->matches[i]);

@@ -39,8 +39,7 @@ void vv_totals_json(vv_json *j, bool known, const vv_totals *t)
     vv_json_kv_u128(j, "await_ns", t->await_ns);
     vv_json_kv_u128(j, "errors", t->errors);
     vv_json_kv_u128(j, "cancelled", t->cancelled);
-    vv_json_key(j, "open");
-    vv_json_i128(j, t->open);
+    vv_json_kv_i128(j, "open", t->open);
     vv_json_end_obj(j);
 }
 

@@ -446,8 +446,7 @@ static void equations_json(vv_json *j, const vv_evidence *e)
             vv_json_null(j);
         else
             vv_json_bool(j, q->holds == VV_HOLDS_YES);
-        vv_json_key(j, "terms");
-        vv_json_obj(j);
+        vv_json_kv_obj(j, "terms");
         for (size_t t = 0; t < VV_EQUATION_TERMS && equations[i].terms[t]; t++)
             side_json(j, equations[i].terms[t], q->no_right, q->terms[t]);
         vv_json_end_obj(j);
@@ -458,8 +457,7 @@ static void equations_json(vv_json *j, const vv_evidence *e)
 
 static void counts_json(vv_json *j, const char *key, const uint64_t *counts, const char *const *words, size_t n)
 {
-    vv_json_key(j, key);
-    vv_json_obj(j);
+    vv_json_kv_obj(j, key);
     for (size_t i = 0; i < n; i++)
         if (counts[i])
             vv_json_kv_u64(j, words[i], counts[i]);
@@ -468,8 +466,7 @@ static void counts_json(vv_json *j, const char *key, const uint64_t *counts, con
 
 static void losses_json(vv_json *j, const vv_evidence *e)
 {
-    vv_json_key(j, "losses");
-    vv_json_obj(j);
+    vv_json_kv_obj(j, "losses");
     for (unsigned i = 0; i < VV_HEALTH_COUNT; i++)
         if (e->losses[i])
             vv_json_kv_u64(j, vv_health_name(i), e->losses[i]);
@@ -497,8 +494,7 @@ void vv_evidence_json(vv_json *j, const vv_evidence *e, bool truncated, const vv
     vv_json_key(j, "equations");
     equations_json(j, e);
     vv_json_kv_bool(j, "truncated", truncated);
-    vv_json_key(j, "filtered");
-    vv_json_obj(j);
+    vv_json_kv_obj(j, "filtered");
     if (filtered && filtered->nodes) {
         vv_json_kv_u64(j, "nodes", filtered->nodes);
         vv_json_kv_u128(j, "calls", filtered->calls);

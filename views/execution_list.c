@@ -220,29 +220,19 @@ static vv_code page_evidence(const vv_query *q, const page *p, vv_evidence *e, v
 
 static void page_json(vv_json *j, const vv_query *q, const page *p, const vv_evidence *e)
 {
-    vv_json_obj(j);
-    vv_json_key(j, "snapshot");
-    vv_snapshot_json(j, q->look);
-    vv_json_key(j, "evidence");
-    vv_evidence_json(j, e, p->more, NULL);
-    vv_json_key(j, "items");
-    vv_json_arr(j);
+    vv_head_json(j, q->look, e, p->more, NULL);
+    vv_json_kv_arr(j, "items");
     for (size_t i = 0; i < p->count; i++) {
         vv_json_obj(j);
         vv_execution_fields_json(j, &p->items[i].found, p->items[i].digest);
         vv_json_end_obj(j);
     }
     vv_json_end_arr(j);
-    vv_json_key(j, "next");
-    if (p->more && p->count) {
-        uint8_t position[POSITION];
-        char text[VV_CURSOR_TEXT];
+    bool has_next = p->more && p->count;
+    uint8_t position[POSITION];
+    if (has_next)
         put_position(position, &p->items[p->count - 1].found);
-        vv_query_cursor_text(q, "executions", position, sizeof position, text);
-        vv_json_cstr(j, text);
-    } else {
-        vv_json_null(j);
-    }
+    vv_query_next_json(j, q, "executions", has_next ? position : NULL, sizeof position);
     vv_json_end_obj(j);
 }
 

@@ -174,6 +174,26 @@ vv_code vv_query_scope(vv_query *q, vv_found *ret, vv_error *err)
     return vv_query_execution(q, *id, "execution", ret, err);
 }
 
+vv_code vv_query_load(const vv_query *q, const vv_found *f, vv_loaded *ret, vv_error *err)
+{
+    vv_loaded x = {NULL, NULL};
+    vv_code rc = vv_library_digest(q->library, q->look, f->stream, f->execution, &x.digest, err);
+    if (rc == VV_OK)
+        rc = vv_library_profile(q->library, q->look, f->stream, f->execution, &x.profile, err);
+    if (rc == VV_OK)
+        *ret = x;
+    else
+        vv_loaded_release(q->library, &x);
+    return rc;
+}
+
+void vv_loaded_release(vv_library *l, vv_loaded *x)
+{
+    vv_profile_release(l, x->profile);
+    vv_digest_release(l, x->digest);
+    *x = (vv_loaded){NULL, NULL};
+}
+
 static void time_fields_json(vv_json *j, const char *unix_key, const char *at_key, bool has, uint64_t unix_ns)
 {
     if (!has) {
@@ -207,10 +227,8 @@ static void identity_fields_json(vv_json *j, const vv_found *f)
     vv_json_kv_hex(j, "process_id", f->stream->euid.b, sizeof f->stream->euid.b);
     opt_number_json(j, "pid", f->stream->has_header, f->stream->header.pid);
     vv_json_kv_u64(j, "engine_id", vv_thread_engine(&x->root));
-    if (x->first_engine)
-        vv_json_kv_hex(j, "program_id", x->first_engine->program.b, sizeof x->engine->program.b);
-    else
-        vv_json_kv_null(j, "program_id");
+    vv_json_kv_opt_hex(j, "program_id", x->first_engine ? x->first_engine->program.b : NULL,
+                       sizeof x->engine->program.b);
     vv_json_kv_opt_str(j, "revision_id", x->engine ? &x->engine->revision : NULL);
     vv_json_kv_opt_str(j, "source_label", x->engine ? &x->engine->source : NULL);
     if (x->has_start) {
@@ -318,8 +336,7 @@ static void cct_health_json(vv_json *j, const vv_digest *d)
 
 static void overflow_json(vv_json *j, const vv_profile *p)
 {
-    vv_json_key(j, "overflow");
-    vv_json_arr(j);
+    vv_json_kv_arr(j, "overflow");
     for (uint32_t i = p->context_count; i < p->node_count; i++) {
         char id[VV_OVERFLOW_ID];
         const vv_node *n = &p->nodes[i];
@@ -337,8 +354,7 @@ static void overflow_json(vv_json *j, const vv_profile *p)
 static void thread_issues_json(vv_json *j, const vv_fold *f)
 {
     static const char *const words[] = {"missing_start", "missing_parent", "root_mismatch"};
-    vv_json_key(j, "thread_issues");
-    vv_json_arr(j);
+    vv_json_kv_arr(j, "thread_issues");
     for (size_t i = 0; i < f->thread_issue_count && i < VV_EVIDENCE_ISSUES && !f->failed; i++) {
         char text[VV_THREAD_TEXT];
         vv_thread_text(text, &f->thread_issues[i].thread);
@@ -354,36 +370,27 @@ vv_code vv_view_execution(vv_json *j, vv_query *q, vv_error *err)
 {
     static const char *const names[] = {NULL};
     vv_found f;
-    const vv_profile *p;
-    const vv_digest *d;
+    vv_loaded x;
     vv_code rc = vv_query_check(q, names, err);
     if (rc == VV_OK)
         rc = vv_query_execution(q, q->id, "id", &f, err);
     if (rc == VV_OK)
-        rc = vv_library_digest(q->library, q->look, f.stream, f.execution, &d, err);
+        rc = vv_query_load(q, &f, &x, err);
     if (rc != VV_OK)
         return rc;
-    rc = vv_library_profile(q->library, q->look, f.stream, f.execution, &p, err);
-    if (rc == VV_OK) {
-        vv_json_obj(j);
-        vv_json_key(j, "snapshot");
-        vv_snapshot_json(j, q->look);
-        vv_json_key(j, "evidence");
-        vv_evidence_json(j, &d->evidence, false, NULL);
-        vv_json_key(j, "execution");
-        vv_json_obj(j);
-        vv_execution_fields_json(j, &f, d);
-        vv_json_end_obj(j);
-        vv_json_key(j, "totals");
-        vv_totals_json(j, d->known, &d->totals);
-        health_json(j, f.execution);
-        health_terms_json(j, f.execution);
-        cct_health_json(j, d);
-        overflow_json(j, p);
-        thread_issues_json(j, p->fold);
-        vv_json_end_obj(j);
-        vv_profile_release(q->library, p);
-    }
-    vv_digest_release(q->library, d);
-    return rc;
+    const vv_digest *d = x.digest;
+    vv_head_json(j, q->look, &d->evidence, false, NULL);
+    vv_json_kv_obj(j, "execution");
+    vv_execution_fields_json(j, &f, d);
+    vv_json_end_obj(j);
+    vv_json_key(j, "totals");
+    vv_totals_json(j, d->known, &d->totals);
+    health_json(j, f.execution);
+    health_terms_json(j, f.execution);
+    cct_health_json(j, d);
+    overflow_json(j, x.profile);
+    thread_issues_json(j, x.profile->fold);
+    vv_json_end_obj(j);
+    vv_loaded_release(q->library, &x);
+    return VV_OK;
 }

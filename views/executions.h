@@ -27,6 +27,15 @@ VV_MUST_CHECK vv_code vv_query_execution(vv_query *q, vv_str id, const char *nam
 /* The execution that the parameter "execution" names; it is needed. */
 VV_MUST_CHECK vv_code vv_query_scope(vv_query *q, vv_found *ret, vv_error *err);
 
+/* The numbers of one execution; both are held until released. */
+typedef struct {
+    const vv_digest *digest;
+    const vv_profile *profile;
+} vv_loaded;
+
+VV_MUST_CHECK vv_code vv_query_load(const vv_query *q, const vv_found *f, vv_loaded *ret, vv_error *err);
+void vv_loaded_release(vv_library *l, vv_loaded *x); /* accepts a zeroed one */
+
 /* All executions of the look, newest first, those of unknown start last. The caller frees. */
 VV_MUST_CHECK vv_code vv_list_executions(const vv_look *look, vv_found **ret, size_t *ret_count, vv_error *err);
 

@@ -26,8 +26,7 @@ typedef enum { PHASE_HEAD, PHASE_FUNCTIONS, PHASE_NODES, PHASE_CONTEXTS, PHASE_P
 typedef struct {
     vv_library *library;
     const vv_look *look;
-    const vv_profile *profile;
-    const vv_digest *digest;
+    vv_loaded loaded;
     vv_flame_options options;
     bool ids;
     vv_flame flame;
@@ -108,7 +107,7 @@ static vv_code read_options(vv_query *q, state *st, vv_error *err)
 /* Numbers the functions that the rows name, in the order they are met. */
 static vv_code list_functions(state *st, vv_error *err)
 {
-    size_t n = (size_t)st->profile->function_count + 1;
+    size_t n = (size_t)st->loaded.profile->function_count + 1;
     st->functions = malloc(n * sizeof *st->functions);
     st->function_at = malloc(n * sizeof *st->function_at);
     if (!st->functions || !st->function_at)
@@ -116,7 +115,7 @@ static vv_code list_functions(state *st, vv_error *err)
     memset(st->function_at, 0xff, n * sizeof *st->function_at);
     for (size_t i = 0; i < st->flame.row_count; i++) {
         uint32_t node = st->flame.rows[i].node;
-        uint32_t f = node == VV_NONE ? VV_NONE : st->profile->nodes[node].function;
+        uint32_t f = node == VV_NONE ? VV_NONE : st->loaded.profile->nodes[node].function;
         if (f == VV_NONE || st->function_at[f] != VV_NONE)
             continue;
         st->function_at[f] = st->function_count;
@@ -127,58 +126,50 @@ static vv_code list_functions(state *st, vv_error *err)
 
 static vv_code find_paths(state *st, vv_error *err)
 {
-    size_t n = (size_t)st->profile->node_count + 1;
+    size_t n = (size_t)st->loaded.profile->node_count + 1;
     st->paths = malloc(n * sizeof *st->paths);
     st->has_path = calloc(n, sizeof *st->has_path);
     if (!st->paths || !st->has_path)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for path ids");
-    vv_profile_paths(st->profile, st->paths, st->has_path);
+    vv_profile_paths(st->loaded.profile, st->paths, st->has_path);
     return VV_OK;
 }
 
 static void head_json(const state *st, vv_json *j)
 {
     const vv_flame *f = &st->flame;
-    vv_json_obj(j);
-    vv_json_key(j, "snapshot");
-    vv_snapshot_json(j, st->look);
-    vv_json_key(j, "evidence");
-    vv_evidence_json(j, &st->digest->evidence, f->truncated, &f->filtered);
-    vv_json_key(j, "metric");
-    vv_json_obj(j);
+    const vv_digest *d = st->loaded.digest;
+    vv_head_json(j, st->look, &d->evidence, f->truncated, &f->filtered);
+    vv_json_kv_obj(j, "metric");
     vv_json_kv_cstr(j, "name", metrics[st->options.metric].name);
     vv_json_kv_cstr(j, "unit", metrics[st->options.metric].unit);
     vv_json_end_obj(j);
     vv_json_kv_cstr(j, "order", "top_down");
     vv_json_key(j, "totals");
-    vv_totals_json(j, st->digest->known, &st->digest->totals);
-    vv_json_key(j, "denominators");
-    vv_json_obj(j);
+    vv_totals_json(j, d->known, &d->totals);
+    vv_json_kv_obj(j, "denominators");
     vv_json_kv_u128(j, "of_total", f->of_total);
     vv_json_kv_u128(j, "of_filtered", f->of_filtered);
     vv_json_kv_u128(j, "of_root", f->of_root);
     vv_json_end_obj(j);
-    vv_json_key(j, "functions");
-    vv_json_arr(j);
+    vv_json_kv_arr(j, "functions");
 }
 
 static void function_json(const state *st, vv_json *j, size_t at)
 {
     vv_json_obj(j);
-    vv_function_fields_json(j, &st->profile->functions[st->functions[at]]);
+    vv_function_fields_json(j, &st->loaded.profile->functions[st->functions[at]]);
     vv_json_end_obj(j);
 }
 
 static void columns_json(vv_json *j)
 {
     vv_json_end_arr(j);
-    vv_json_key(j, "columns");
-    vv_json_arr(j);
+    vv_json_kv_arr(j, "columns");
     for (size_t i = 0; i < VV_ARRAY_LEN(columns); i++)
         vv_json_cstr(j, columns[i]);
     vv_json_end_arr(j);
-    vv_json_key(j, "nodes");
-    vv_json_arr(j);
+    vv_json_kv_arr(j, "nodes");
 }
 
 /* a - b in full. */
@@ -199,12 +190,12 @@ static void difference_json(vv_json *j, vv_u128 a, vv_u128 b)
 static void row_json(const state *st, vv_json *j, size_t at)
 {
     const vv_flame_row *r = &st->flame.rows[at];
-    const vv_node *n = r->node == VV_NONE ? NULL : &st->profile->nodes[r->node];
+    const vv_node *n = r->node == VV_NONE ? NULL : &st->loaded.profile->nodes[r->node];
     vv_sliver s;
     if (n)
         s = (vv_sliver){n->counters->started, n->counters->error, n->counters->cancelled, n->counters->inclusive_ns,
                         n->self_ns, n->counters->await_ns, n->counters->direct_child_ns,
-                        vv_node_call_children(st->profile, r->node), vv_counters_open(n->counters), 1, n->flags};
+                        vv_node_call_children(st->loaded.profile, r->node), vv_counters_open(n->counters), 1, n->flags};
     else
         s = st->flame.slivers[r->sliver];
     vv_json_arr(j);
@@ -233,12 +224,12 @@ static void context_json(const state *st, vv_json *j, size_t at)
     uint32_t node = st->flame.rows[at].node;
     if (node == VV_NONE) {
         vv_json_null(j);
-    } else if (node >= st->profile->context_count) {
+    } else if (node >= st->loaded.profile->context_count) {
         char id[VV_OVERFLOW_ID];
-        vv_profile_overflow_id(st->profile, node, id);
+        vv_profile_overflow_id(st->loaded.profile, node, id);
         vv_json_cstr(j, id);
     } else {
-        vv_json_hex(j, st->profile->fold->contexts[node].key.b, 32);
+        vv_json_hex(j, st->loaded.profile->fold->contexts[node].key.b, 32);
     }
 }
 
@@ -253,8 +244,7 @@ static void path_json(const state *st, vv_json *j, size_t at)
 
 static void tail_json(const state *st, vv_json *j)
 {
-    vv_json_key(j, "folded");
-    vv_json_obj(j);
+    vv_json_kv_obj(j, "folded");
     vv_json_kv_u64(j, "nodes", st->flame.folded.nodes);
     vv_json_kv_u128(j, "calls", st->flame.folded.calls);
     vv_json_kv_u128(j, "self_ns", st->flame.folded.self_ns);
@@ -295,8 +285,7 @@ static bool more(void *cls, vv_json *j)
         vv_json_end_arr(j);
         enter(st, st->ids ? PHASE_CONTEXTS : PHASE_TAIL);
         if (st->ids) {
-            vv_json_key(j, "contexts");
-            vv_json_arr(j);
+            vv_json_kv_arr(j, "contexts");
         }
         return true;
     case PHASE_CONTEXTS:
@@ -305,8 +294,7 @@ static bool more(void *cls, vv_json *j)
             return true;
         }
         vv_json_end_arr(j);
-        vv_json_key(j, "path_ids");
-        vv_json_arr(j);
+        vv_json_kv_arr(j, "path_ids");
         enter(st, PHASE_PATHS);
         return true;
     case PHASE_PATHS:
@@ -332,8 +320,7 @@ static void free_state(void *cls)
     free(st->function_at);
     free(st->paths);
     free(st->has_path);
-    vv_profile_release(st->library, st->profile);
-    vv_digest_release(st->library, st->digest);
+    vv_loaded_release(st->library, &st->loaded);
     vv_look_release(st->library, st->look);
     free(st);
 }
@@ -345,11 +332,9 @@ static vv_code prepare(state *st, vv_query *q, vv_error *err)
     if (rc == VV_OK)
         rc = vv_query_scope(q, &f, err);
     if (rc == VV_OK)
-        rc = vv_library_digest(q->library, q->look, f.stream, f.execution, &st->digest, err);
+        rc = vv_query_load(q, &f, &st->loaded, err);
     if (rc == VV_OK)
-        rc = vv_library_profile(q->library, q->look, f.stream, f.execution, &st->profile, err);
-    if (rc == VV_OK)
-        rc = vv_flame_build(&st->flame, st->profile, &st->options, err);
+        rc = vv_flame_build(&st->flame, st->loaded.profile, &st->options, err);
     if (rc == VV_OK && st->options.has_root && !st->flame.root_found) {
         q->parameter = "root";
         return vv_fail(err, VV_ERR_NOTFOUND, "that execution has no such context");

@@ -219,8 +219,7 @@ static void row_json(vv_json *j, const vv_function_row *r)
     vv_json_obj(j);
     vv_function_fields_json(j, r->function);
     vv_json_kv_u128(j, "calls", r->calls);
-    vv_json_key(j, "open");
-    vv_json_i128(j, r->open);
+    vv_json_kv_i128(j, "open", r->open);
     vv_json_kv_u128(j, "errors", r->errors);
     vv_json_kv_u128(j, "cancelled", r->cancelled);
     vv_json_kv_u128(j, "self_ns", r->self_ns);
@@ -238,8 +237,7 @@ static void unattributed_json(vv_json *j, const vv_profile *p)
         const char *key;
         uint8_t flag;
     } kinds[] = {{"overflow", VV_NODE_OVERFLOW}, {"undefined", VV_NODE_UNDEFINED}};
-    vv_json_key(j, "unattributed");
-    vv_json_obj(j);
+    vv_json_kv_obj(j, "unattributed");
     for (size_t k = 0; k < VV_ARRAY_LEN(kinds); k++) {
         vv_u128 calls = 0, self = 0;
         uint64_t contexts = 0;
@@ -249,8 +247,7 @@ static void unattributed_json(vv_json *j, const vv_profile *p)
                 calls += p->nodes[i].counters->started;
                 self = vv_sat128(self, p->nodes[i].self_ns);
             }
-        vv_json_key(j, kinds[k].key);
-        vv_json_obj(j);
+        vv_json_kv_obj(j, kinds[k].key);
         vv_json_kv_u64(j, "contexts", contexts);
         vv_json_kv_u128(j, "calls", calls);
         vv_json_kv_u128(j, "self_ns", self);
@@ -324,17 +321,12 @@ static void answer_json(vv_json *j, const vv_query *q, const options *o, const v
     bool more = false;
     for (size_t i = at, seen = 0; i < n && !more; i++)
         more = row_matches(&rows[i], o->text) && ++seen > o->limit;
-    vv_json_obj(j);
-    vv_json_key(j, "snapshot");
-    vv_snapshot_json(j, q->look);
-    vv_json_key(j, "evidence");
-    vv_evidence_json(j, &d->evidence, more, NULL);
+    vv_head_json(j, q->look, &d->evidence, more, NULL);
     vv_json_key(j, "totals");
     vv_totals_json(j, d->known, &d->totals);
     unattributed_json(j, p);
     vv_json_kv_u64(j, "total_rows", total);
-    vv_json_key(j, "items");
-    vv_json_arr(j);
+    vv_json_kv_arr(j, "items");
     for (; at < n && left; at++)
         if (row_matches(&rows[at], o->text)) {
             row_json(j, &rows[at]);
@@ -342,16 +334,11 @@ static void answer_json(vv_json *j, const vv_query *q, const options *o, const v
             left--;
         }
     vv_json_end_arr(j);
-    vv_json_key(j, "next");
-    if (more && last < n) {
-        uint8_t key[32];
-        char text[VV_CURSOR_TEXT];
+    bool has_next = more && last < n;
+    uint8_t key[POSITION];
+    if (has_next)
         group_key(rows[last].function, key);
-        vv_query_cursor_text(q, "functions", key, sizeof key, text);
-        vv_json_cstr(j, text);
-    } else {
-        vv_json_null(j);
-    }
+    vv_query_next_json(j, q, "functions", has_next ? key : NULL, sizeof key);
     vv_json_end_obj(j);
 }
 
@@ -359,27 +346,22 @@ vv_code vv_view_functions(vv_json *j, vv_query *q, vv_error *err)
 {
     options o;
     vv_found f;
-    const vv_digest *d;
-    const vv_profile *p;
+    vv_loaded x;
     vv_function_row *rows;
     size_t n;
     vv_code rc = read_options(q, &o, err);
     if (rc == VV_OK)
         rc = vv_query_scope(q, &f, err);
     if (rc == VV_OK)
-        rc = vv_library_digest(q->library, q->look, f.stream, f.execution, &d, err);
+        rc = vv_query_load(q, &f, &x, err);
     if (rc != VV_OK)
         return rc;
-    rc = vv_library_profile(q->library, q->look, f.stream, f.execution, &p, err);
+    rc = vv_function_rows(x.profile, &rows, &n, err);
     if (rc == VV_OK) {
-        rc = vv_function_rows(p, &rows, &n, err);
-        if (rc == VV_OK) {
-            vv_function_rows_sort(rows, n, o.by);
-            answer_json(j, q, &o, p, d, rows, n);
-            free(rows);
-        }
-        vv_profile_release(q->library, p);
+        vv_function_rows_sort(rows, n, o.by);
+        answer_json(j, q, &o, x.profile, x.digest, rows, n);
+        free(rows);
     }
-    vv_digest_release(q->library, d);
+    vv_loaded_release(q->library, &x);
     return rc;
 }

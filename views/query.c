@@ -112,6 +112,14 @@ void vv_query_cursor_text(const vv_query *q, const char *view, const uint8_t *po
     vv_base64url(out, raw, 8 + n);
 }
 
+void vv_query_next_json(vv_json *j, const vv_query *q, const char *view, const uint8_t *position, size_t n)
+{
+    char text[VV_CURSOR_TEXT];
+    if (position)
+        vv_query_cursor_text(q, view, position, n, text);
+    vv_json_kv_cstr(j, "next", position ? text : NULL);
+}
+
 vv_code vv_query_cursor(vv_query *q, const char *view, uint8_t *position, size_t n, bool *ret_given, vv_error *err)
 {
     const vv_str *s = vv_query_value(q, "cursor");
@@ -146,15 +154,13 @@ void vv_snapshot_json(vv_json *j, const vv_look *look)
     vv_json_obj(j);
     vv_json_kv_cstr(j, "generation", look->generation);
     vv_json_kv_cstr(j, "as_of", look->generation);
-    vv_json_key(j, "streams");
-    vv_json_arr(j);
+    vv_json_kv_arr(j, "streams");
     for (size_t i = 0; i < look->store->stream_count; i++) {
         const vv_stream *s = &look->store->streams[i];
         vv_json_obj(j);
         vv_json_kv_hex(j, "euid", s->euid.b, sizeof s->euid.b);
         vv_json_kv_bool(j, "alive", s->alive);
-        vv_json_key(j, "high_water");
-        vv_json_obj(j);
+        vv_json_kv_obj(j, "high_water");
         vv_json_kv_u64(j, "meta", s->meta_contiguous);
         vv_json_kv_u64(j, "data", s->data_contiguous);
         vv_json_end_obj(j);
@@ -162,4 +168,13 @@ void vv_snapshot_json(vv_json *j, const vv_look *look)
     }
     vv_json_end_arr(j);
     vv_json_end_obj(j);
+}
+
+void vv_head_json(vv_json *j, const vv_look *look, const vv_evidence *e, bool truncated, const vv_filtered *filtered)
+{
+    vv_json_obj(j);
+    vv_json_key(j, "snapshot");
+    vv_snapshot_json(j, look);
+    vv_json_key(j, "evidence");
+    vv_evidence_json(j, e, truncated, filtered);
 }

@@ -49,8 +49,14 @@ void vv_query_cursor_text(const vv_query *q, const char *view, const uint8_t *po
 VV_MUST_CHECK vv_code vv_query_cursor(vv_query *q, const char *view, uint8_t *position, size_t n, bool *ret_given,
                                       vv_error *err);
 
+/* The field "next" of an answer's page: a cursor with the last item's position, null where that is NULL. */
+void vv_query_next_json(vv_json *j, const vv_query *q, const char *view, const uint8_t *position, size_t n);
+
 /* Case-insensitive (ASCII) search; an empty needle is found everywhere. */
 bool vv_text_contains(vv_str text, vv_str needle);
 
 /* The object "snapshot" of an answer (docs/http-api.md). */
 void vv_snapshot_json(vv_json *j, const vv_look *look);
+
+/* Opens an answer's object with what all of them say first: the snapshot, and how far it can be trusted. */
+void vv_head_json(vv_json *j, const vv_look *look, const vv_evidence *e, bool truncated, const vv_filtered *filtered);

@@ -9,8 +9,7 @@ enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000, GAPS_MAX = 100 };
 
 static void gaps_json(vv_json *j, const char *key, const vv_range *runs, size_t n)
 {
-    vv_json_key(j, key);
-    vv_json_arr(j);
+    vv_json_kv_arr(j, key);
     for (size_t i = 0; i < n && i < GAPS_MAX; i++) {
         vv_json_arr(j);
         vv_json_u64(j, runs[i].first);
@@ -23,8 +22,7 @@ static void gaps_json(vv_json *j, const char *key, const vv_range *runs, size_t 
 static void plane_json(vv_json *j, const char *key, uint64_t contiguous, uint64_t highest, const vv_range *bad,
                        size_t bad_count)
 {
-    vv_json_key(j, key);
-    vv_json_obj(j);
+    vv_json_kv_obj(j, key);
     vv_json_kv_u64(j, "high_water", contiguous);
     vv_json_kv_u64(j, "highest", highest);
     gaps_json(j, "gaps", bad, bad_count);
@@ -51,17 +49,13 @@ static void header_json(vv_json *j, const vv_stream *s)
 
 static void engines_json(vv_json *j, const vv_stream *s)
 {
-    vv_json_key(j, "engines");
-    vv_json_arr(j);
+    vv_json_kv_arr(j, "engines");
     for (size_t i = 0; i < s->engine_count; i++) {
         const vv_engine *e = &s->engines[i];
         vv_json_obj(j);
         vv_json_kv_u64(j, "engine_id", e->id);
         vv_json_kv_hex(j, "program_id", e->program.b, sizeof e->program.b);
-        if (e->has_table)
-            vv_json_kv_hex(j, "function_table", e->table.b, sizeof e->table.b);
-        else
-            vv_json_kv_null(j, "function_table");
+        vv_json_kv_opt_hex(j, "function_table", e->has_table ? e->table.b : NULL, sizeof e->table.b);
         vv_json_kv_opt_str(j, "revision_id", &e->revision);
         vv_json_kv_opt_str(j, "source_label", &e->source);
         vv_json_end_obj(j);
@@ -100,8 +94,7 @@ vv_code vv_view_streams(vv_json *j, vv_query *q, vv_error *err)
     vv_json_obj(j);
     vv_json_key(j, "snapshot");
     vv_snapshot_json(j, q->look);
-    vv_json_key(j, "items");
-    vv_json_arr(j);
+    vv_json_kv_arr(j, "items");
     size_t i = 0;
     while (i < store->stream_count && has_cursor && memcmp(store->streams[i].euid.b, after.b, sizeof after.b) <= 0)
         i++;
@@ -110,14 +103,7 @@ vv_code vv_view_streams(vv_json *j, vv_query *q, vv_error *err)
         last = store->streams[i].euid;
     }
     vv_json_end_arr(j);
-    vv_json_key(j, "next");
-    if (i < store->stream_count) {
-        char text[VV_CURSOR_TEXT];
-        vv_query_cursor_text(q, "streams", last.b, sizeof last.b, text);
-        vv_json_cstr(j, text);
-    } else {
-        vv_json_null(j);
-    }
+    vv_query_next_json(j, q, "streams", i < store->stream_count ? last.b : NULL, sizeof last.b);
     vv_json_end_obj(j);
     return VV_OK;
 }
