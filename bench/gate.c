@@ -1,8 +1,8 @@
 /*
  * What an event costs its host: not wanted, wanted, wanted and pinned by the gate in both variants, and what a counter
  * that all threads share would cost instead. Each is one call of a function of the host's with the event in it; the
- * measure is such a function with a load and a branch. CPU time of one thread, all in interleaved rounds; in the last rows
- * a second thread does the same meanwhile.
+ * measure is such a function with a load and a branch. CPU time of one thread, all in interleaved rounds; in the last
+ * rows a second thread does the same meanwhile.
  */
 #include "config.h"
 

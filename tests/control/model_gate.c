@@ -405,7 +405,8 @@ static bool step(void *state, unsigned actor, unsigned which)
 
 static const char *check(const void *state)
 {
-    return ((const machine *)state)->used_freed ? "a user who saw it active used it after nobody was seen inside" : NULL;
+    const machine *m = state;
+    return m->used_freed ? "a user who saw it active used it after nobody was seen inside" : NULL;
 }
 
 static const char *check_end(const void *state)
