@@ -73,6 +73,29 @@ export function setChildren(el, nodes) {
 }
 
 /**
+ * What a module of one view exports. mount makes its View in an element, unmount stops it; in between update takes new
+ * parameters, and refresh looks for new numbers unless those at hand are of this generation of the store already.
+ */
+export function viewModule(View) {
+    let view = null;
+    return {
+        mount(el, params) {
+            view = new View(el, params);
+        },
+        update(params) {
+            view.update(params);
+        },
+        refresh(generation) {
+            view.refresh(generation);
+        },
+        unmount() {
+            view.stop();
+            view = null;
+        },
+    };
+}
+
+/**
  * Copies text to the clipboard.
  * @returns {Promise<boolean>} whether it worked
  */

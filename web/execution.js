@@ -2,7 +2,7 @@
 
 import { poll, Resource } from './api.js';
 import { emptyState, showStatus, showVerdict, statusPill, verdictBadge } from './badges.js';
-import { copyButton, h, setAttr, setText } from './dom.js';
+import { copyButton, h, setAttr, setText, viewModule } from './dom.js';
 import * as flame from './flame.js';
 import { formatAgo, formatCount, formatTime } from './format.js';
 import { durationOf, readExecution } from './model.js';
@@ -16,21 +16,6 @@ const TABS = [
     ['flame', 'Flame graph', flame],
     ['functions', 'Functions', table],
 ];
-
-let view = null;
-
-export function mount(el, params) {
-    view = new ExecutionView(el, params);
-}
-
-export function update(params) {
-    view.update(params);
-}
-
-export function unmount() {
-    view.stop();
-    view = null;
-}
 
 class ExecutionView {
     constructor(el, params) {
@@ -224,6 +209,8 @@ class ExecutionView {
         this.params.pulse('idle', '');
     }
 }
+
+export const { mount, update, unmount } = viewModule(ExecutionView);
 
 const FACTS = [
     ['duration', 'Duration'],

@@ -2,7 +2,7 @@
 
 import { Resource } from './api.js';
 import { emptyState, noCalls } from './badges.js';
-import { h, setAttr, setChildren, setText } from './dom.js';
+import { h, setAttr, setChildren, setText, viewModule } from './dom.js';
 import { flameParams } from './early.js';
 import { nameOf, Painter, ROW } from './flame-draw.js';
 import {
@@ -37,26 +37,6 @@ const ZOOM_MS = 220;
 const TYPING_MS = 80;
 const KEEP_ROWS_ABOVE = 3;
 const still = matchMedia('(prefers-reduced-motion: reduce)');
-
-let view = null;
-
-export function mount(el, params) {
-    view = new FlameView(el, params);
-}
-
-export function update(params) {
-    view.update(params);
-}
-
-/** Looks for new numbers, unless those at hand are of this generation of the store already. */
-export function refresh(generation) {
-    view.refresh(generation);
-}
-
-export function unmount() {
-    view.stop();
-    view = null;
-}
 
 class FlameView {
     constructor(el, params) {
@@ -657,6 +637,8 @@ class FlameView {
         }
     }
 }
+
+export const { mount, update, refresh, unmount } = viewModule(FlameView);
 
 function rangeOf(place, node) {
     return { from: place.x[node], to: place.x[node] + place.w[node] };

@@ -2,7 +2,7 @@
 
 import { poll, Resource } from './api.js';
 import { emptyState, showStatus, showVerdict, statusPill, verdictBadge } from './badges.js';
-import { h, setAttr, setChildren, setText } from './dom.js';
+import { h, setAttr, setChildren, setText, viewModule } from './dom.js';
 import { formatAgo, formatCount, formatTime, plural } from './format.js';
 import { durationOf, readExecution } from './model.js';
 
@@ -22,21 +22,6 @@ const COLUMNS = [
 ];
 const NUMERIC = new Set(['duration', 'calls', 'errors']);
 const STATUSES = ['running', 'succeeded', 'failed', 'cancelled', 'panicked', 'abandoned'];
-
-let view = null;
-
-export function mount(el, params) {
-    view = new ListView(el, params);
-}
-
-export function update(params) {
-    view.update(params);
-}
-
-export function unmount() {
-    view.stop();
-    view = null;
-}
 
 class ListView {
     constructor(el, params) {
@@ -321,6 +306,8 @@ class ListView {
         clearTimeout(this.typing);
     }
 }
+
+export const { mount, update, unmount } = viewModule(ListView);
 
 function howToRecord() {
     return h('pre', {}, h('code', { text: 'varve-lua script.lua' }));

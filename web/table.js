@@ -2,7 +2,7 @@
 
 import { Resource } from './api.js';
 import { emptyState, noCalls } from './badges.js';
-import { h, setAttr, setChildren, setText } from './dom.js';
+import { h, setAttr, setChildren, setText, viewModule } from './dom.js';
 import {
     compareCounts,
     formatCount,
@@ -31,26 +31,6 @@ const COLUMNS = [
     { key: 'contexts', label: 'Paths', format: formatCount },
 ];
 const DEFAULT_SORT = '-self_ns';
-
-let view = null;
-
-export function mount(el, params) {
-    view = new TableView(el, params);
-}
-
-export function update(params) {
-    view.update(params);
-}
-
-/** Looks for new numbers, unless those at hand are of this generation of the store already. */
-export function refresh(generation) {
-    view.refresh(generation);
-}
-
-export function unmount() {
-    view.stop();
-    view = null;
-}
 
 class TableView {
     constructor(el, params) {
@@ -307,6 +287,8 @@ class TableView {
         clearTimeout(this.typing);
     }
 }
+
+export const { mount, update, refresh, unmount } = viewModule(TableView);
 
 function compareNames(a, b) {
     const x = functionName(a);
