@@ -27,6 +27,30 @@ static inline int test_main(Suite *suite)
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+static inline Suite *test_suite(void)
+{
+    static Suite *suite;
+    if (!suite)
+        suite = suite_create("tests");
+    return suite;
+}
+
+/* A new case of this program, for tests to be added to; each of them may take so many seconds, 0: check's default. */
+static inline TCase *test_case(const char *name, double timeout_s)
+{
+    TCase *c = tcase_create(name);
+    if (timeout_s > 0)
+        tcase_set_timeout(c, timeout_s);
+    suite_add_tcase(test_suite(), c);
+    return c;
+}
+
+/* Runs all cases; the exit status of main. */
+static inline int test_run(void)
+{
+    return test_main(test_suite());
+}
+
 /* splitmix64. */
 typedef struct {
     uint64_t state;

@@ -206,8 +206,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("bytes");
-    TCase *t = tcase_create("bytes");
+    TCase *t = test_case("bytes", 0);
     tcase_add_test(t, reads_integers_big_endian);
     tcase_add_loop_test(t, every_read_at_its_boundary, 0, (int)VV_ARRAY_LEN(widths));
     tcase_add_test(t, failure_sticks_and_keeps_the_first_name);
@@ -219,6 +218,5 @@ int main(void)
     tcase_add_test(t, growing_writer_stops_at_its_maximum);
     tcase_add_test(t, fixed_writer_never_passes_its_buffer);
     tcase_add_test(t, saturating_sums);
-    suite_add_tcase(s, t);
-    return test_main(s);
+    return test_run();
 }

@@ -259,8 +259,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("file");
-    TCase *t = tcase_create("file");
+    TCase *t = test_case("file", 0);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, descriptors_above_the_standard_ones);
     tcase_add_test(t, reads_a_regular_file_whole);
@@ -271,6 +270,5 @@ int main(void)
     tcase_add_test(t, write_all_reports);
     tcase_add_test(t, store_path_of_a_writer);
     tcase_add_test(t, store_path_of_an_argument);
-    suite_add_tcase(s, t);
-    return test_main(s);
+    return test_run();
 }

@@ -230,8 +230,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("json");
-    TCase *t = tcase_create("json");
+    TCase *t = test_case("json", 0);
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, nesting_and_commas);
     tcase_add_test(t, fields_that_may_be_absent);
@@ -243,6 +242,5 @@ int main(void)
     tcase_add_test(t, long_bytes_join);
     tcase_add_test(t, sixty_four_levels);
     tcase_add_test(t, a_full_writer_is_not_done);
-    suite_add_tcase(s, t);
-    return test_main(s);
+    return test_run();
 }

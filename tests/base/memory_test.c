@@ -176,14 +176,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("memory");
-    TCase *t = tcase_create("memory");
+    TCase *t = test_case("memory", 0);
     tcase_add_test(t, map_numbers_keys_densely);
     tcase_add_test(t, map_reserved_and_asked_for_many);
     tcase_add_test(t, map_agrees_with_a_linear_search);
     tcase_add_test(t, arena_holds_what_it_gave);
     tcase_add_test(t, arena_keeps_its_cap);
     tcase_add_test(t, first_error_wins);
-    suite_add_tcase(s, t);
-    return test_main(s);
+    return test_run();
 }

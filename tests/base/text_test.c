@@ -207,8 +207,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("text");
-    TCase *t = tcase_create("text");
+    TCase *t = test_case("text", 0);
     tcase_add_test(t, hexadecimal);
     tcase_add_test(t, base64_both_alphabets);
     tcase_add_test(t, base64url_is_strict);
@@ -219,6 +218,5 @@ int main(void)
     tcase_add_test(t, tamed_text_moves_no_terminal);
     tcase_add_test(t, decimal_of_128_bits);
     tcase_add_test(t, sha256);
-    suite_add_tcase(s, t);
-    return test_main(s);
+    return test_run();
 }

@@ -139,14 +139,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("cas");
-    TCase *t = tcase_create("cas");
+    TCase *t = test_case("cas", 0);
     tcase_add_test(t, cid_vector);
     tcase_add_test(t, object_vector_both_ways);
     tcase_add_test(t, object_cuts_and_flips);
     tcase_add_test(t, object_errors_by_name);
     tcase_add_test(t, paths);
     tcase_add_test(t, usage_ledger);
-    suite_add_tcase(s, t);
-    return test_main(s);
+    return test_run();
 }

@@ -331,8 +331,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("cct");
-    TCase *t = tcase_create("cct");
+    TCase *t = test_case("cct", 0);
     tcase_add_test(t, vector_both_ways);
     tcase_add_test(t, vector_faults);
     tcase_add_test(t, vector_bit_flips);
@@ -343,6 +342,5 @@ int main(void)
     tcase_add_test(t, prop_mutations_end_by_a_known_name);
     tcase_add_test(t, counters_saturate);
     tcase_add_test(t, self_time);
-    suite_add_tcase(s, t);
-    return test_main(s);
+    return test_run();
 }

@@ -227,14 +227,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("context");
-    TCase *t = tcase_create("context");
+    TCase *t = test_case("context", 0);
     tcase_add_test(t, tuple_vector_both_ways);
     tcase_add_test(t, tuple_faults);
     tcase_add_test(t, equality_looks_at_what_is_present);
     tcase_add_test(t, names_of_edges);
     tcase_add_test(t, path_ids_of_the_contract);
     tcase_add_test(t, path_ids_differ);
-    suite_add_tcase(s, t);
-    return test_main(s);
+    return test_run();
 }

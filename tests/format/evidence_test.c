@@ -409,8 +409,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("evidence");
-    TCase *t = tcase_create("evidence");
+    TCase *t = test_case("evidence", 0);
     tcase_add_loop_test(t, bodies_have_the_format_s_length, 0, (int)VV_ARRAY_LEN(lengths));
     tcase_add_test(t, each_fault_by_name);
     tcase_add_test(t, codes_out_of_range);
@@ -420,6 +419,5 @@ int main(void)
     tcase_add_test(t, site_order_of_an_error_capture);
     tcase_add_test(t, names_of_codes);
     tcase_add_test(t, prop_round_trip);
-    suite_add_tcase(s, t);
-    return test_main(s);
+    return test_run();
 }

@@ -242,8 +242,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("function_table");
-    TCase *t = tcase_create("function_table");
+    TCase *t = test_case("function_table", 0);
     tcase_add_test(t, vector_both_ways);
     tcase_add_test(t, vector_faults);
     tcase_add_test(t, unlisted_codes_read_as_unknown);
@@ -253,6 +252,5 @@ int main(void)
     tcase_add_test(t, line_of_a_definition);
     tcase_add_test(t, prop_mutations_end_by_a_known_name);
     tcase_add_test(t, finds_among_many);
-    suite_add_tcase(s, t);
-    return test_main(s);
+    return test_run();
 }

@@ -192,13 +192,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("health plane");
-    TCase *t = tcase_create("codec");
+    TCase *t = test_case("codec", 0);
     tcase_add_test(t, by_hand_both_ways);
     tcase_add_test(t, cut_and_flipped);
     tcase_add_loop_test(t, strict, 0, (int)VV_ARRAY_LEN(edits));
     tcase_add_test(t, order_of_names);
     tcase_add_test(t, bad_names_are_not_written);
-    suite_add_tcase(s, t);
-    return test_main(s);
+    return test_run();
 }

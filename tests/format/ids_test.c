@@ -199,8 +199,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("ids");
-    TCase *t = tcase_create("ids");
+    TCase *t = test_case("ids", 0);
     tcase_add_test(t, runtime_id_text);
     tcase_add_test(t, thread_and_call_texts);
     tcase_add_test(t, malformed_ids);
@@ -208,6 +207,5 @@ int main(void)
     tcase_add_test(t, mutated_texts_never_parse_as_the_same_id);
     tcase_add_test(t, uuid7);
     tcase_add_test(t, program_hash);
-    suite_add_tcase(s, t);
-    return test_main(s);
+    return test_run();
 }

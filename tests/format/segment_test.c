@@ -552,8 +552,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("segment");
-    TCase *t = tcase_create("segment");
+    TCase *t = test_case("segment", 0);
     tcase_add_test(t, meta_vector_both_ways);
     tcase_add_test(t, meta_vector_faults);
     tcase_add_test(t, meta_errors_by_name);
@@ -568,6 +567,5 @@ int main(void)
     tcase_add_test(t, prop_resealed_mutations_end);
     tcase_add_test(t, names);
     tcase_add_test(t, health_fields);
-    suite_add_tcase(s, t);
-    return test_main(s);
+    return test_run();
 }

@@ -412,8 +412,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("value");
-    TCase *t = tcase_create("value");
+    TCase *t = test_case("value", 0);
     tcase_add_test(t, bodies_and_their_json);
     tcase_add_test(t, omitted_subtrees);
     tcase_add_test(t, errors_by_name);
@@ -423,6 +422,5 @@ int main(void)
     tcase_add_test(t, bytes_are_bounded);
     tcase_add_test(t, a_full_writer_is_reported);
     tcase_add_test(t, prop_mutations_end);
-    suite_add_tcase(s, t);
-    return test_main(s);
+    return test_run();
 }

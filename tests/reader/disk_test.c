@@ -338,14 +338,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("disk");
-    TCase *c = tcase_create("disk");
+    TCase *c = test_case("disk", 0);
     tcase_add_loop_test(c, live_streams, 0, VV_ARRAY_LEN(live_states));
     tcase_add_test(c, probing);
     tcase_add_test(c, odd_stream_directories);
     tcase_add_test(c, looking_again);
     tcase_add_test(c, other_kinds_of_files);
     tcase_add_test(c, giants);
-    suite_add_tcase(s, c);
-    return test_main(s);
+    return test_run();
 }

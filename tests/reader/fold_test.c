@@ -783,8 +783,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("fold");
-    TCase *c = tcase_create("rules");
+    TCase *c = test_case("rules", 0);
     tcase_add_loop_test(c, facts_in_every_surrounding, 0, VV_ARRAY_LEN(cases));
     tcase_add_test(c, runtime_id_of_the_highest_ordinal);
     tcase_add_test(c, thread_issues);
@@ -795,6 +794,5 @@ int main(void)
     tcase_add_test(c, repeated_definitions_keep_their_key);
     tcase_add_test(c, memory_is_bounded);
     tcase_add_loop_test(c, advancing_equals_loading, 0, 2);
-    suite_add_tcase(s, c);
-    return test_main(s);
+    return test_run();
 }

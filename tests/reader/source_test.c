@@ -186,12 +186,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("source");
-    TCase *c = tcase_create("source");
+    TCase *c = test_case("source", 0);
     tcase_add_test(c, trees_list_by_bytes);
     tcase_add_test(c, the_highest_place_is_the_store);
     tcase_add_test(c, archives);
     tcase_add_test(c, archives_that_hold_no_store);
-    suite_add_tcase(s, c);
-    return test_main(s);
+    return test_run();
 }

@@ -445,16 +445,14 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("store");
-    TCase *c = tcase_create("index");
+    TCase *c = test_case("index", 0);
     tcase_add_loop_test(c, index_states, 0, VV_ARRAY_LEN(states));
     tcase_add_test(c, streams_that_do_not_open);
     tcase_add_test(c, stricter_and_foreign_meta);
     tcase_add_test(c, engines_are_listed_as_met);
     tcase_add_test(c, generation_vector);
     tcase_add_test(c, function_tables);
-    suite_add_tcase(s, c);
-    c = tcase_create("data");
+    c = test_case("data", 0);
     tcase_add_loop_test(c, data_ranges, 0, VV_ARRAY_LEN(ranges));
     tcase_add_test(c, data_ranges_without_an_end);
     tcase_add_test(c, enormous_names);
@@ -462,6 +460,5 @@ int main(void)
     tcase_add_test(c, groups_are_found_by_their_whole_root);
     tcase_add_test(c, flipped_bits);
     tcase_add_test(c, health_plane);
-    suite_add_tcase(s, c);
-    return test_main(s);
+    return test_run();
 }

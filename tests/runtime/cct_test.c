@@ -269,9 +269,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("cct");
-    TCase *c = tcase_create("cct");
-    tcase_set_timeout(c, 60);
+    TCase *c = test_case("cct", 60);
     tcase_add_test(c, gate_context_identity);
     tcase_add_test(c, gate_parents_first);
     tcase_add_test(c, gate_rollover_keeps_open_parents);
@@ -279,6 +277,5 @@ int main(void)
     tcase_add_test(c, gate_saturation);
     tcase_add_test(c, gate_overflow_matrix);
     tcase_add_test(c, discarded);
-    suite_add_tcase(suite, c);
-    return test_main(suite);
+    return test_run();
 }

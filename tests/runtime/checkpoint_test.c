@@ -238,14 +238,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("checkpoint");
-    TCase *t = tcase_create("all");
-    tcase_set_timeout(t, 60);
+    TCase *t = test_case("all", 60);
     tcase_add_test(t, gate_checkpoints_of_a_life);
     tcase_add_test(t, gate_high_water_moves_after_the_directory_fsync);
     tcase_add_test(t, gate_process_counters);
     tcase_add_test(t, off);
     tcase_add_test(t, asked_all_the_time);
-    suite_add_tcase(s, t);
-    return test_main(s);
+    return test_run();
 }

@@ -133,13 +133,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("clock");
-    TCase *c = tcase_create("clock");
+    TCase *c = test_case("clock", 0);
     tcase_add_loop_test(c, refined, 0, (int)VV_ARRAY_LEN(clocks));
     tcase_add_test(c, table_is_bounded);
     tcase_add_test(c, agrees_with_the_kernel);
     tcase_add_test(c, gate_calibrated_on_demand);
     tcase_add_loop_test(c, sizing, 0, (int)VV_ARRAY_LEN(sizes));
-    suite_add_tcase(suite, c);
-    return test_main(suite);
+    return test_run();
 }

@@ -143,10 +143,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("equations");
-    TCase *t = tcase_create("load");
-    tcase_set_timeout(t, 60);
+    TCase *t = test_case("load", 60);
     tcase_add_loop_test(t, gate_equations_under_load, 0, SEEDS);
-    suite_add_tcase(s, t);
-    return test_main(s);
+    return test_run();
 }

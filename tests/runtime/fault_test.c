@@ -320,15 +320,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("fault");
-    TCase *c = tcase_create("fault");
-    tcase_set_timeout(c, 60);
+    TCase *c = test_case("fault", 60);
     tcase_add_test(c, gate_stopped_lock_holder);
     tcase_add_test(c, gate_stopped_for_good);
     tcase_add_test(c, gate_processes_at_the_limit);
     tcase_add_loop_test(c, gate_cas_hit_is_rehashed_and_rechecked, 0, (int)VV_ARRAY_LEN(swaps));
     tcase_add_test(c, gate_hit_is_hashed_outside_the_lock);
     tcase_add_test(c, gate_failed_directory_sync);
-    suite_add_tcase(suite, c);
-    return test_main(suite);
+    return test_run();
 }

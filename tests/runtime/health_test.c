@@ -239,9 +239,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("health");
-    TCase *t = tcase_create("plane");
-    tcase_set_timeout(t, 60);
+    TCase *t = test_case("plane", 60);
     tcase_add_test(t, gate_equations_hold_at_the_end);
     tcase_add_test(t, names_ascend);
     tcase_add_loop_test(t, gate_terms_fail_alone, 0, VV_STEPS);
@@ -249,6 +247,5 @@ int main(void)
     tcase_add_loop_test(t, gate_ends_before_terms_on_a_full_disk, 0, 2);
     tcase_add_test(t, gate_unreconciled_calls);
     tcase_add_test(t, many_ends);
-    suite_add_tcase(s, t);
-    return test_main(s);
+    return test_run();
 }

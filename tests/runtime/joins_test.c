@@ -489,15 +489,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("joins");
-    TCase *c = tcase_create("joins");
-    tcase_set_timeout(c, 60);
+    TCase *c = test_case("joins", 60);
     tcase_add_test(c, gate_blocked_siblings);
     tcase_add_test(c, gate_waits_for_a_backlog);
     tcase_add_test(c, gate_lost_cause_under_load);
     tcase_add_test(c, gate_join_capacity);
     tcase_add_loop_test(c, gate_random_orders, 0, 3);
     tcase_add_loop_test(c, gate_random_losses, 0, 3);
-    suite_add_tcase(suite, c);
-    return test_main(suite);
+    return test_run();
 }

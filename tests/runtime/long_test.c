@@ -120,12 +120,9 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("long");
-    TCase *c = tcase_create("long");
-    tcase_set_timeout(c, 120);
+    TCase *c = test_case("long", 120);
     tcase_add_test(c, gate_roots_at_a_long_interval);
     tcase_add_test(c, gate_age_trigger);
     tcase_add_test(c, gate_thousands_of_segments);
-    suite_add_tcase(suite, c);
-    return test_main(suite);
+    return test_run();
 }

@@ -399,13 +399,10 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("model_lease");
-    TCase *c = tcase_create("model_lease");
-    tcase_set_timeout(c, 60);
+    TCase *c = test_case("model_lease", 60);
     tcase_add_test(c, gate_model_root_and_last_child);
     tcase_add_test(c, gate_model_post_root_grandchild);
     tcase_add_test(c, gate_model_abnormal_drop);
     tcase_add_test(c, gate_model_slot_reuse);
-    suite_add_tcase(suite, c);
-    return test_main(suite);
+    return test_run();
 }

@@ -215,10 +215,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("model_ring");
-    TCase *c = tcase_create("model_ring");
-    tcase_set_timeout(c, 60);
+    TCase *c = test_case("model_ring", 60);
     tcase_add_test(c, gate_model_ring);
-    suite_add_tcase(suite, c);
-    return test_main(suite);
+    return test_run();
 }

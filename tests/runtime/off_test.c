@@ -350,9 +350,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("off");
-    TCase *c = tcase_create("off");
-    tcase_set_timeout(c, 30);
+    TCase *c = test_case("off", 30);
     tcase_add_loop_test(c, by_environment, 0, (int)VV_ARRAY_LEN(switches));
     tcase_add_test(c, by_memory);
     tcase_add_test(c, by_store);
@@ -364,6 +362,5 @@ int main(void)
     tcase_add_loop_test(c, no_file_may_be_written, 0, 2);
     tcase_add_test(c, store_removed);
     tcase_add_loop_test(c, status_line, 0, (int)VV_ARRAY_LEN(lines));
-    suite_add_tcase(suite, c);
-    return test_main(suite);
+    return test_run();
 }

@@ -389,9 +389,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("ownership");
-    TCase *c = tcase_create("ownership");
-    tcase_set_timeout(c, 60);
+    TCase *c = test_case("ownership", 60);
     tcase_add_loop_test(c, gate_root_alone, 0, 2);
     tcase_add_test(c, gate_post_root_grandchild);
     tcase_add_loop_test(c, gate_abandoned_root, 0, 4);
@@ -404,6 +402,5 @@ int main(void)
 #if HAVE_TRAP
     tcase_add_test(c, gate_admission_without_system_call);
 #endif
-    suite_add_tcase(suite, c);
-    return test_main(suite);
+    return test_run();
 }

@@ -161,11 +161,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("pressure");
-    TCase *c = tcase_create("pressure");
-    tcase_set_timeout(c, 120);
+    TCase *c = test_case("pressure", 120);
     tcase_add_test(c, gate_memory_inside_the_governor);
     tcase_add_test(c, gate_million_coroutines);
-    suite_add_tcase(suite, c);
-    return test_main(suite);
+    return test_run();
 }

@@ -541,9 +541,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("record");
-    TCase *c = tcase_create("record");
-    tcase_set_timeout(c, 60);
+    TCase *c = test_case("record", 60);
     tcase_add_test(c, counts_and_times);
     tcase_add_test(c, awaits_balance);
     tcase_add_test(c, dies_suspended);
@@ -558,6 +556,5 @@ int main(void)
     tcase_add_test(c, sessions);
     tcase_add_test(c, rollover);
     tcase_add_test(c, many_threads);
-    suite_add_tcase(suite, c);
-    return test_main(suite);
+    return test_run();
 }

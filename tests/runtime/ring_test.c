@@ -290,9 +290,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("ring");
-    TCase *c = tcase_create("ring");
-    tcase_set_timeout(c, 60);
+    TCase *c = test_case("ring", 60);
     tcase_add_test(c, gate_recycled_segments);
     tcase_add_test(c, gate_refused_push);
     tcase_add_test(c, gate_spares_are_few);
@@ -300,6 +298,5 @@ int main(void)
     tcase_add_test(c, gate_denial_sheds_spares);
     tcase_add_test(c, gate_wake);
     tcase_add_test(c, gate_no_sleep_over_a_backlog);
-    suite_add_tcase(suite, c);
-    return test_main(suite);
+    return test_run();
 }

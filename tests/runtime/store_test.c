@@ -447,9 +447,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("store");
-    TCase *c = tcase_create("store");
-    tcase_set_timeout(c, 30);
+    TCase *c = test_case("store", 30);
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, sequences_and_reopening);
     tcase_add_test(c, in_use_by_another_process);
@@ -462,6 +460,5 @@ int main(void)
     tcase_add_test(c, usage_scan);
     tcase_add_loop_test(c, gitignore, 0, (int)VV_ARRAY_LEN(ignores));
     tcase_add_test(c, bad_roots);
-    suite_add_tcase(suite, c);
-    return test_main(suite);
+    return test_run();
 }

@@ -298,11 +298,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("stress");
-    TCase *c = tcase_create("stress");
-    tcase_set_timeout(c, 60);
+    TCase *c = test_case("stress", 60);
     tcase_add_test(c, crowded);
     tcase_add_test(c, gate_churned_slots);
-    suite_add_tcase(suite, c);
-    return test_main(suite);
+    return test_run();
 }

@@ -315,11 +315,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("tree");
-    TCase *c = tcase_create("tree");
-    tcase_set_timeout(c, 60);
+    TCase *c = test_case("tree", 60);
     tcase_add_loop_test(c, gate_rollover_is_exact, 0, 20);
     tcase_add_loop_test(c, gate_losses_leave_nothing_dangling, 0, 40);
-    suite_add_tcase(suite, c);
-    return test_main(suite);
+    return test_run();
 }

@@ -222,9 +222,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("guard");
-    TCase *t = tcase_create("guard");
-    suite_add_tcase(s, t);
+    TCase *t = test_case("guard", 0);
     tcase_add_loop_test(t, a_request_is_checked, 0, (int)VV_ARRAY_LEN(checks));
     tcase_add_loop_test(t, a_target_is_taken_apart, 0, (int)VV_ARRAY_LEN(targets));
     tcase_add_test(t, a_query_of_many_parameters_is_refused);
@@ -232,5 +230,5 @@ int main(void)
     tcase_add_loop_test(t, a_coding_is_chosen, 0, (int)VV_ARRAY_LEN(codings));
     tcase_add_loop_test(t, an_etag_is_compared, 0, (int)VV_ARRAY_LEN(etags));
     tcase_add_test(t, a_token_is_asked_for);
-    return test_main(s);
+    return test_run();
 }

@@ -396,9 +396,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("flame");
-    TCase *t = tcase_create("flame");
-    suite_add_tcase(s, t);
+    TCase *t = test_case("flame", 0);
     tcase_add_test(t, parents_come_first_and_the_largest_next);
     tcase_add_test(t, equal_sizes_go_by_key);
     tcase_add_loop_test(t, sizes_of_every_metric, VV_METRIC_INCLUSIVE, VV_METRIC_ERRORS + 1);
@@ -417,5 +415,5 @@ int main(void)
     tcase_add_test(t, a_chain_of_180000);
     tcase_add_test(t, recursion_counts_once_and_a_spawn_starts_afresh);
     tcase_add_test(t, a_failed_fold_shows_nothing);
-    return test_main(s);
+    return test_run();
 }

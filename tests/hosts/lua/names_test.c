@@ -159,13 +159,11 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("names");
-    TCase *tc = tcase_create("names");
+    TCase *tc = test_case("names", 0);
     tcase_add_loop_test(tc, names_by_place, 0, (int)(sizeof cases / sizeof *cases));
     tcase_add_loop_test(tc, names_as_compiled, 0, (int)(sizeof cases / sizeof *cases));
     tcase_add_test(tc, names_of_noise);
     tcase_add_test(tc, numbered_names);
     tcase_add_test(tc, deep_nesting_is_refused);
-    suite_add_tcase(s, tc);
-    return test_main(s);
+    return test_run();
 }

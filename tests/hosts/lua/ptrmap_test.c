@@ -35,9 +35,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("ptrmap");
-    TCase *tc = tcase_create("ptrmap");
+    TCase *tc = test_case("ptrmap", 0);
     tcase_add_test(tc, map_as_array);
-    suite_add_tcase(s, tc);
-    return test_main(s);
+    return test_run();
 }
