@@ -36,3 +36,12 @@ static inline uint8_t *fuzz_resealed(const uint8_t *p, size_t n)
         vv_sha256(copy, n - 32, copy + n - 32);
     return copy;
 }
+
+/* The input as it is, then sealed. */
+static inline void fuzz_with_seal(const uint8_t *p, size_t n, void (*fuzz)(const uint8_t *, size_t))
+{
+    fuzz(p, n);
+    uint8_t *sealed = fuzz_resealed(p, n);
+    fuzz(sealed, n);
+    free(sealed);
+}

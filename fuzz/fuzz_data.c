@@ -96,10 +96,7 @@ static void fuzz_segment(const uint8_t *p, size_t n)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    fuzz_segment(data, size);
-    uint8_t *sealed = fuzz_resealed(data, size);
-    fuzz_segment(sealed, size);
-    free(sealed);
+    fuzz_with_seal(data, size, fuzz_segment);
     uint64_t count = size >= 8 ? vv_be64(data) : 0;
     fuzz_cct(data, size, 0, count, true);
     fuzz_evidence(data, size, count);

@@ -47,9 +47,6 @@ static void fuzz_segment(const uint8_t *p, size_t n)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    fuzz_segment(data, size);
-    uint8_t *sealed = fuzz_resealed(data, size);
-    fuzz_segment(sealed, size);
-    free(sealed);
+    fuzz_with_seal(data, size, fuzz_segment);
     return 0;
 }

@@ -65,11 +65,7 @@ static void fuzz_usage(const uint8_t *p, size_t n)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    fuzz_segment(data, size);
-    fuzz_usage(data, size);
-    uint8_t *sealed = fuzz_resealed(data, size);
-    fuzz_segment(sealed, size);
-    fuzz_usage(sealed, size);
-    free(sealed);
+    fuzz_with_seal(data, size, fuzz_segment);
+    fuzz_with_seal(data, size, fuzz_usage);
     return 0;
 }

@@ -94,6 +94,21 @@ static inline uint8_t *test_exact(const void *p, size_t n)
     return copy;
 }
 
+/* The same and a zero byte more; the caller frees it. */
+static inline uint8_t *test_longer(const void *p, size_t n)
+{
+    uint8_t *longer = calloc(1, n + 1);
+    ck_assert_ptr_nonnull(longer);
+    return n ? memcpy(longer, p, n) : longer;
+}
+
+/* Asserts that exactly these bytes were written. */
+static inline void test_wrote(const vv_wr *w, const void *p, size_t n)
+{
+    ck_assert_uint_eq(w->len, n);
+    ck_assert_mem_eq(w->buf, p, n);
+}
+
 /* Bytes of a text of hexadecimal digits; the caller frees them. */
 static inline vv_blob test_unhex(const char *hex)
 {

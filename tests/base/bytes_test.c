@@ -147,8 +147,7 @@ START_TEST(writer_mirrors_reader)
     ck_assert_mem_eq(w.buf, sixteen, 16);
     vv_wr_reset(&w);
     vv_wr_u128(&w, (vv_u128)0x0102030405060708 << 64 | 0x090a0b0c0d0e0f10);
-    ck_assert_uint_eq(w.len, 16);
-    ck_assert_mem_eq(w.buf, sixteen, 16);
+    test_wrote(&w, sixteen, 16);
     vv_wr_patch32(&w, 0, 0xffffffff);
     vv_wr_patch64(&w, 8, 0);
     vv_wr_patch64(&w, 9, UINT64_MAX); /* would pass the end: nothing happens */

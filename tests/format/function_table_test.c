@@ -29,8 +29,7 @@ START_TEST(vector_both_ways)
     ck_assert_int_eq(vv_function_table_decode(&t, v.p, v.n, NULL), VV_OK);
     vv_wr w = vv_wr_growing(1000);
     vv_function_table_encode(&w, t.functions, t.function_count, t.files, t.file_count);
-    ck_assert_uint_eq(w.len, v.n);
-    ck_assert_mem_eq(w.buf, v.p, v.n);
+    test_wrote(&w, v.p, v.n);
     vv_wr_done(&w);
     memset(v.p, 0, v.n); /* the table keeps its own copy */
     vv_blob_done(&v);
@@ -61,8 +60,7 @@ START_TEST(vector_faults)
     vv_blob v = test_vector("function_table");
     for (size_t n = 0; n < v.n; n++)
         check(v.p, n, "Truncated");
-    uint8_t *longer = calloc(1, v.n + 1);
-    memcpy(longer, v.p, v.n);
+    uint8_t *longer = test_longer(v.p, v.n);
     check(longer, v.n + 1, "TrailingBytes");
     free(longer);
     /*

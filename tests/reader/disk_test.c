@@ -15,6 +15,7 @@
 typedef struct {
     char root[64];
     int lock;
+    vv_source *source; /* once it was opened */
 } test_dir;
 
 static void dir_path(const test_dir *d, char *out, size_t size, const char *rel)
@@ -38,6 +39,7 @@ static void dir_begin(test_dir *d, const test_store *t)
 {
     strcpy(d->root, "/tmp/varve-test-XXXXXX");
     d->lock = -1;
+    d->source = NULL;
     ck_assert_ptr_nonnull(mkdtemp(d->root));
     strcat(d->root, "/s");
     for (size_t i = 0; i < t->count; i++) {
@@ -60,6 +62,7 @@ static void dir_hold(test_dir *d)
 
 static void dir_done(test_dir *d)
 {
+    vv_source_close(d->source);
     vv_close(&d->lock);
     d->root[strlen(d->root) - 2] = 0;
     char command[128];
@@ -67,13 +70,14 @@ static void dir_done(test_dir *d)
     ck_assert_int_eq(system(command), 0);
 }
 
-static vv_store *dir_open(const test_dir *d, vv_source **source, const vv_store *former)
+/* Looks at the directory, anew where there is a former look. */
+static vv_store *dir_open(test_dir *d, const vv_store *former)
 {
     vv_error err = {0};
     vv_store *s = NULL;
-    if (!*source)
-        ck_assert_msg(vv_source_open(source, d->root, &err) == VV_OK, "%s", err.msg);
-    ck_assert_msg(vv_store_open(&s, *source, former, &err) == VV_OK, "%s", err.msg);
+    if (!d->source)
+        ck_assert_msg(vv_source_open(&d->source, d->root, &err) == VV_OK, "%s", err.msg);
+    ck_assert_msg(vv_store_open(&s, d->source, former, &err) == VV_OK, "%s", err.msg);
     return s;
 }
 
@@ -101,8 +105,7 @@ START_TEST(live_streams)
     test_dir d;
     dir_begin(&d, &t);
     dir_hold(&d);
-    vv_source *source = NULL;
-    vv_store *s = dir_open(&d, &source, NULL);
+    vv_store *s = dir_open(&d, NULL);
     const vv_stream *st = &s->streams[0];
     ck_assert(st->alive && !st->failed);
     ck_assert_str_eq(vv_index_state_name(st->executions[0].index_state), live_states[_i].state);
@@ -111,12 +114,11 @@ START_TEST(live_streams)
     ck_assert_uint_eq(test_count_gaps(st), live_states[_i].gaps);
     /* Its death is a change, and turns the torn tail into a gap. */
     vv_close(&d.lock);
-    vv_store *after = dir_open(&d, &source, s);
+    vv_store *after = dir_open(&d, s);
     ck_assert(!after->streams[0].alive);
     ck_assert(memcmp(after->generation, s->generation, 32) != 0);
     vv_store_free(after);
     vv_store_free(s);
-    vv_source_close(source);
     dir_done(&d);
     test_store_done(&t);
 }
@@ -130,14 +132,12 @@ START_TEST(probing)
     test_dir d;
     dir_begin(&d, &t);
     dir_hold(&d);
-    vv_source *source = NULL;
-    vv_store *s = dir_open(&d, &source, NULL);
+    vv_store *s = dir_open(&d, NULL);
     ck_assert(!s->streams[0].alive);
     ck_assert(vv_stream_probe(s, &t.euid));
     vv_close(&d.lock);
     ck_assert(!vv_stream_probe(s, &t.euid));
     vv_store_free(s);
-    vv_source_close(source);
     dir_done(&d);
     test_store_done(&t);
 }
@@ -171,8 +171,7 @@ START_TEST(other_kinds_of_files)
                      : kind == FIFO     ? mkfifo(path, 0600)
                                         : mkdir(path, 0700);
             ck_assert_int_eq(rc, 0);
-            vv_source *source = NULL;
-            t.store = dir_open(&d, &source, NULL);
+            t.store = dir_open(&d, NULL);
             ck_assert_uint_eq(t.store->stream_count, 2);
             ck_assert(!t.store->streams[1].failed);
             if (plane == VV_PLANE_META) {
@@ -186,9 +185,8 @@ START_TEST(other_kinds_of_files)
                 vv_fold_free(whole);
             }
             vv_store_free(t.store);
-            vv_source_close(source);
-            dir_done(&d);
             t.store = NULL;
+            dir_done(&d);
             test_store_done(&t);
         }
     }
@@ -226,8 +224,7 @@ START_TEST(odd_stream_directories)
         const char *error;
     } want[] = {{0x00, "StreamNotFound"}, {0x11, NULL}, {0x22, "StreamNotFound"},
                 {0x33, "Io"},             {0x44, NULL}, {0xab, "StreamNotFound"}};
-    vv_source *source = NULL;
-    vv_store *s = dir_open(&d, &source, NULL);
+    vv_store *s = dir_open(&d, NULL);
     ck_assert_uint_eq(s->stream_count, VV_ARRAY_LEN(want));
     for (size_t i = 0; i < s->stream_count; i++) {
         ck_assert_uint_eq(s->streams[i].euid.b[0], want[i].first_byte);
@@ -236,7 +233,6 @@ START_TEST(odd_stream_directories)
             ck_assert_str_eq(s->streams[i].error.name, want[i].error);
     }
     vv_store_free(s);
-    vv_source_close(source);
     dir_done(&d);
     test_store_done(&t);
 }
@@ -267,17 +263,15 @@ START_TEST(giants)
         if (truncate(path, sizes[i]) != 0)
             ck_assert_int_eq(errno, EFBIG);
     }
-    vv_source *source = NULL;
-    t.store = dir_open(&d, &source, NULL);
+    t.store = dir_open(&d, NULL);
     vv_fold *f = test_load(&t, 1);
     char got[64];
     test_issue_text(f, got, sizeof got);
     ck_assert_str_eq(got, "C2 C3 C4");
     vv_fold_free(f);
     vv_store_free(t.store);
-    vv_source_close(source);
-    dir_done(&d);
     t.store = NULL;
+    dir_done(&d);
     test_store_done(&t);
 }
 END_TEST
@@ -293,22 +287,21 @@ START_TEST(looking_again)
     test_store_bad(&t, VV_PLANE_DATA, 2);
     test_dir d;
     dir_begin(&d, &t);
-    vv_source *source = NULL;
-    vv_store *a = dir_open(&d, &source, NULL);
-    vv_store *b = dir_open(&d, &source, a);
+    vv_store *a = dir_open(&d, NULL);
+    vv_store *b = dir_open(&d, a);
     ck_assert_mem_eq(a->generation, b->generation, 32);
     ck_assert_ptr_eq(a->streams[0].core, b->streams[0].core);
     vv_store_free(a);
     vv_wr good = test_data(&t, 2, (const uint64_t[]){1}, 1);
     dir_write(&d, t.paths[2], good.buf, good.len); /* repaired */
-    vv_store *c = dir_open(&d, &source, b);
+    vv_store *c = dir_open(&d, b);
     ck_assert(memcmp(b->generation, c->generation, 32) != 0);
     ck_assert_uint_eq(b->streams[0].data_contiguous, 1);
     ck_assert_uint_eq(c->streams[0].data_contiguous, 2);
     vv_meta_record end = test_ended(&t, 1, 1, 2, 2);
     test_store_meta(&t, 2, 2, &end, 1);
     dir_write(&d, t.paths[3], t.bytes[3].buf, t.bytes[3].len);
-    vv_store *e = dir_open(&d, &source, c);
+    vv_store *e = dir_open(&d, c);
     vv_store_free(b);
     vv_store_free(c);
     t.store = e;
@@ -329,7 +322,6 @@ START_TEST(looking_again)
     vv_fold_free(f);
     vv_wr_done(&good);
     vv_store_free(e);
-    vv_source_close(source);
     dir_done(&d);
     t.store = NULL;
     test_store_done(&t);

@@ -53,6 +53,17 @@ static void go_on(pid_t pid)
     waitpid(pid, NULL, 0);
 }
 
+/* So many executions were committed, each once and whole, with so many calls of f. */
+static void assert_all_whole(look *l, size_t executions, uint64_t calls)
+{
+    ck_assert_uint_eq(l->store->streams[0].execution_count, executions);
+    for (size_t i = 0; i < executions; i++) {
+        look_fold(l, 0, i);
+        assert_whole(l);
+        ck_assert_uint_eq(started(l, "f"), calls);
+    }
+}
+
 /* Another process stops while it holds the lock. The host runs on, waits are bounded and counted, and once the process
  * goes on everything is committed, once. */
 START_TEST(gate_stopped_lock_holder)
@@ -78,12 +89,7 @@ START_TEST(gate_stopped_lock_holder)
     ck_assert_uint_eq(st.batches_lost, 0);
     ck_assert_uint_eq(st.roots_begun, 52);
     look *l = rig_close(&g);
-    ck_assert_uint_eq(l->store->streams[0].execution_count, 52);
-    for (size_t i = 0; i < 52; i++) {
-        look_fold(l, 0, i);
-        assert_whole(l);
-        ck_assert_uint_eq(started(l, "f"), 3);
-    }
+    assert_all_whole(l, 52, 3);
     assert_ledger(g.store.root);
     rig_remove(&g);
 }
@@ -307,12 +313,7 @@ START_TEST(gate_failed_directory_sync)
     record_execution(g.engine, f, 1);
     ck_assert(publish(g.session));
     look *l = rig_close(&g);
-    ck_assert_uint_eq(l->store->streams[0].execution_count, 2);
-    for (size_t i = 0; i < 2; i++) {
-        look_fold(l, 0, i);
-        assert_whole(l);
-        ck_assert_uint_eq(started(l, "f"), 1);
-    }
+    assert_all_whole(l, 2, 1);
     assert_ledger(g.store.root);
     rig_remove(&g);
 }
