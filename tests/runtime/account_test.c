@@ -10,68 +10,31 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "tests/runtime/host.h"
+#include "tests/runtime/inside.h"
 
 uint64_t size_of_files;
 
 enum { SMALL = 8921088 };
 
 typedef struct {
-    vv_step at;
-    int os, times;
-} fault;
-
-static int fail_step(void *ctx, vv_step at)
-{
-    fault *f = ctx;
-    if (at != f->at || !f->times)
-        return 0;
-    f->times--;
-    return f->os;
-}
-
-typedef struct {
-    test_store store;
-    fault fault;
-    varve_session *session;
-    varve_engine *engine;
+    bad_disk disk;
+    rig g;
     uint32_t main, leaf;
-    varve_root *root;
     varve_thread *thread;
     vv_exec *exec;
 } run;
 
-static void settle(run *r)
-{
-    for (unsigned i = 0; i < 10; i++)
-        vv_consumer_pass(r->session);
-}
-
-static bool publish(run *r)
-{
-    settle(r);
-    return vv_writer_cycle(&r->session->writer);
-}
-
 /* An execution whose main is open, its start committed. */
 static void begin(run *r)
 {
-    uint64_t interval = 3600000;
-    r->store = store_make_quick();
-    r->fault = (fault){.at = VV_STEPS};
-    vv_session_test test = {.no_consumer = true, .hooks = {.step = fail_step, .ctx = &r->fault}};
-    r->session = vv_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = r->store.root,
-                                                  .minimum_free_bytes = 1, .memory_bytes = SMALL,
-                                                  .publish_interval_ms = &interval}, &test);
-    ck_assert(vv_session_active(r->session));
-    r->engine = varve_engine_open(r->session, NULL);
-    r->main = function(r->engine, "main");
-    r->leaf = function(r->engine, "leaf");
-    r->root = varve_root_begin(r->engine, NULL, &r->thread);
-    ck_assert_ptr_nonnull(r->root);
+    r->disk = (bad_disk){.times = 0};
+    r->g = rig_stepped(store_make_quick(), SMALL, &r->disk);
+    r->main = function(r->g.engine, "main");
+    r->leaf = function(r->g.engine, "leaf");
+    r->thread = rig_begin(&r->g);
     varve_call_begin(r->thread, r->main, 0);
-    ck_assert(publish(r));
-    r->exec = r->session->decoder.execs;
+    ck_assert(publish(r->g.session));
+    r->exec = r->g.session->decoder.execs;
 }
 
 static void wait_once(varve_thread *t)
@@ -81,38 +44,20 @@ static void wait_once(varve_thread *t)
     varve_await_end(t, now + 1000);
 }
 
-static uint64_t lost_of(const vv_accounting *a, const char *prefix)
-{
-    uint64_t sum = 0;
-    for (unsigned i = 0; i < VV_ACCOUNTS; i++)
-        if (strncmp(vv_account_name((vv_account)i), prefix, strlen(prefix)) == 0)
-            sum += a->v[i];
-    return sum;
-}
-
 /* Ends it, and holds both equations against the store. Returns the terms. */
 static vv_accounting finish(run *r)
 {
     varve_call_end(r->thread, VARVE_CALL_OK);
-    varve_thread_end(r->thread, VARVE_THREAD_COMPLETED);
-    varve_root_end(r->root, VARVE_SUCCEEDED);
-    publish(r);
-    ck_assert_ptr_null(r->session->decoder.execs);
-    vv_accounting a = r->session->decoder.over;
-    varve_session_close(r->session);
-    ck_assert_uint_eq(a.v[VV_ACCOUNT_AWAIT_STARTED], a.v[VV_ACCOUNT_AWAIT_FOLDED] + lost_of(&a, "await_lost."));
-    ck_assert_uint_eq(a.v[VV_ACCOUNT_CALLS_ATTEMPTED], a.v[VV_ACCOUNT_CALLS_FOLDED] + lost_of(&a, "invocations_lost."));
-    look l = look_at(&r->store);
-    vv_counters sum = totals(&l);
-    for (unsigned i = 0; i < VV_OVERFLOW_REASONS; i++)
-        for (unsigned k = 0; k < VV_EDGES; k++)
-            vv_counters_add(&sum, &l.fold->overflow[i][k]);
-    ck_assert_uint_eq(sum.started, a.v[VV_ACCOUNT_CALLS_FOLDED]);
-    ck_assert_uint_eq(sum.await_count, a.v[VV_ACCOUNT_AWAIT_FOLDED]);
-    for (uint32_t i = 0; i < l.fold->context_count; i++)
-        ck_assert(l.fold->contexts[i].defined);
-    look_done(&l);
-    store_remove(&r->store);
+    rig_end(&r->g);
+    publish(r->g.session);
+    ck_assert_ptr_null(r->g.session->decoder.execs);
+    vv_accounting a = r->g.session->decoder.over;
+    look *l = rig_close(&r->g);
+    vv_counters sum = totals_with_overflow(l);
+    assert_accounts(&a, &sum);
+    for (uint32_t i = 0; i < l->fold->context_count; i++)
+        ck_assert(l->fold->contexts[i].defined);
+    rig_remove(&r->g);
     return a;
 }
 
@@ -125,13 +70,6 @@ static void assert_terms(const vv_accounting *a, const uint64_t want[VV_ACCOUNTS
                           a->v[i], want[i]);
 }
 
-START_TEST(names_ascend)
-{
-    for (unsigned i = 1; i < VV_ACCOUNTS; i++)
-        ck_assert_int_lt(strcmp(vv_account_name((vv_account)(i - 1)), vv_account_name((vv_account)i)), 0);
-}
-END_TEST
-
 /* A call that never waits ends in one word; one or ten waits make one longer record, with sum and count. */
 START_TEST(gate_await_encoding)
 {
@@ -140,12 +78,12 @@ START_TEST(gate_await_encoding)
     static const unsigned waits[] = {0, 1, 10};
     for (unsigned i = 0; i < VV_ARRAY_LEN(waits); i++) {
         varve_call_begin(r.thread, r.leaf, 0);
-        const uint64_t *at = r.thread ? vv_session_ring(r.session, r.engine)->at : NULL;
+        const uint64_t *at = r.thread ? vv_session_ring(r.g.session, r.g.engine)->at : NULL;
         for (unsigned k = 0; k < waits[i]; k++)
             wait_once(r.thread);
-        ck_assert_ptr_eq(vv_session_ring(r.session, r.engine)->at, at);
+        ck_assert_ptr_eq(vv_session_ring(r.g.session, r.g.engine)->at, at);
         varve_call_end(r.thread, VARVE_CALL_OK);
-        ck_assert_int_eq(vv_session_ring(r.session, r.engine)->at - at, waits[i] ? 3 : 1);
+        ck_assert_int_eq(vv_session_ring(r.g.session, r.g.engine)->at - at, waits[i] ? 3 : 1);
     }
     vv_accounting a = finish(&r);
     assert_terms(&a, (uint64_t[VV_ACCOUNTS]){[VV_ACCOUNT_AWAIT_STARTED] = 11, [VV_ACCOUNT_AWAIT_FOLDED] = 11,
@@ -173,11 +111,11 @@ START_TEST(gate_await_saturated)
     for (; sum < UINT64_MAX; n++) {
         varve_await_begin(r.thread, from);
         varve_await_end(r.thread, to);
-        sum = vv_sat64(sum, vv_clock_ns(&r.session->clock, to) - vv_clock_ns(&r.session->clock, from));
+        sum = vv_sat64(sum, vv_clock_ns(&r.g.session->clock, to) - vv_clock_ns(&r.g.session->clock, from));
     }
     uint8_t *health = &r.exec->cct.health;
     varve_call_end(r.thread, VARVE_CALL_OK);
-    settle(&r);
+    settle(r.g.session);
     ck_assert_uint_eq(*health & VV_HEALTH_AWAIT_SATURATED, VV_HEALTH_AWAIT_SATURATED);
     vv_accounting a = finish(&r);
     assert_terms(&a, (uint64_t[VV_ACCOUNTS]){[VV_ACCOUNT_AWAIT_STARTED] = n, [VV_ACCOUNT_AWAIT_FOLDED] = n - 1,
@@ -188,7 +126,7 @@ END_TEST
 /* Takes all the memory that is left. */
 static uint64_t take_memory(run *r)
 {
-    vv_governor *g = &r->session->governor;
+    vv_governor *g = &r->g.session->governor;
     uint64_t n = g->pools[VV_POOL_GENERAL].limit - atomic_load(&g->pools[VV_POOL_GENERAL].used);
     ck_assert(vv_reserve(g, VV_POOL_GENERAL, VV_OWN_VALUES, n));
     return n;
@@ -196,7 +134,16 @@ static uint64_t take_memory(run *r)
 
 static void give_memory(run *r, uint64_t n)
 {
-    vv_release(&r->session->governor, VV_POOL_GENERAL, n);
+    vv_release(&r->g.session->governor, VV_POOL_GENERAL, n);
+}
+
+/* All that was recorded is read while no memory is left. */
+static void settle_without_memory(run *r)
+{
+    r->g.session->decoder.relieved_ticks = varve_ticks() + vv_clock_lead(&r->g.session->clock);
+    uint64_t n = take_memory(r);
+    settle(r->g.session);
+    give_memory(r, n);
 }
 
 START_TEST(gate_await_memory_exceeded)
@@ -224,7 +171,7 @@ START_TEST(gate_awaited_end_transport_exceeded)
         wait_once(r.thread);
     /* A ring that is full, and can't roll. */
     uint64_t n = take_memory(&r);
-    vv_ring *ring = vv_session_ring(r.session, r.engine);
+    vv_ring *ring = vv_session_ring(r.g.session, r.g.engine);
     ck_assert_ptr_null(atomic_load(&ring->spares[0]));
     uint64_t *end = ring->end;
     ring->end = ring->at;
@@ -234,7 +181,7 @@ START_TEST(gate_awaited_end_transport_exceeded)
     varve_call_end(r.thread, VARVE_CALL_OK);
     ring->end = end;
     give_memory(&r, n);
-    publish(&r);
+    publish(r.g.session);
     wait_once(r.thread);
     vv_accounting a = finish(&r);
     assert_terms(&a, (uint64_t[VV_ACCOUNTS]){[VV_ACCOUNT_AWAIT_STARTED] = 5, [VV_ACCOUNT_AWAIT_FOLDED] = 1,
@@ -256,10 +203,7 @@ START_TEST(gate_awaited_end_unmatched)
     wait_once(t);
     varve_call_end(t, VARVE_CALL_OK);
     varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    r.session->decoder.relieved_ticks = varve_ticks() + vv_clock_lead(&r.session->clock);
-    uint64_t n = take_memory(&r);
-    settle(&r);
-    give_memory(&r, n);
+    settle_without_memory(&r);
     vv_accounting a = finish(&r);
     assert_terms(&a, (uint64_t[VV_ACCOUNTS]){[VV_ACCOUNT_AWAIT_STARTED] = 2, [VV_ACCOUNT_AWAIT_LOST_UNMATCHED] = 2,
                                              [VV_ACCOUNT_CALLS_LOST_UNMATCHED] = 1});
@@ -274,20 +218,16 @@ START_TEST(gate_spawn_from_a_call_without_a_frame)
     begin(&r);
     varve_thread *t = varve_thread_spawn(r.thread, 0, 0, NULL, 0);
     varve_thread_start(t, varve_ticks());
-    settle(&r);
+    settle(r.g.session);
     varve_call_begin(t, r.leaf, 0);
-    r.session->decoder.relieved_ticks = varve_ticks() + vv_clock_lead(&r.session->clock);
-    uint64_t n = take_memory(&r);
-    settle(&r);
-    give_memory(&r, n);
+    settle_without_memory(&r);
     for (unsigned up = 0; up < 3; up++) {
         varve_thread *child = varve_thread_spawn(t, up, 0, NULL, 0);
         varve_thread_start(child, varve_ticks());
-        varve_call_begin(child, r.leaf, 0);
-        varve_call_end(child, VARVE_CALL_OK);
+        call_once(child, r.leaf);
         varve_thread_end(child, VARVE_THREAD_COMPLETED);
     }
-    settle(&r);
+    settle(r.g.session);
     const vv_counters *below = &r.exec->cct.overflow[VV_OVERFLOW_INVALID_PARENT][VV_EDGE_SPAWN];
     ck_assert_uint_eq(below->started, 4); /* and the call without a frame */
     ck_assert_uint_eq(below->ok, 3);
@@ -321,7 +261,7 @@ START_TEST(gate_self_time_underflow)
     varve_call_end_at(r.thread, VARVE_CALL_OK, t0 + 90000);
     varve_await_end(r.thread, t0 + 100000);
     varve_call_end_at(r.thread, VARVE_CALL_OK, t0 + 100000);
-    settle(&r);
+    settle(r.g.session);
     ck_assert_uint_eq(r.exec->cct.health & VV_HEALTH_SELF_UNDERFLOW, VV_HEALTH_SELF_UNDERFLOW);
     vv_accounting a = finish(&r);
     ck_assert_uint_ge(a.v[VV_ACCOUNT_SELF_UNDERFLOW], 1);
@@ -345,8 +285,8 @@ START_TEST(gate_lost_group)
     varve_call_begin(r.thread, r.leaf, 0);
     wait_once(r.thread);
     varve_call_end(r.thread, VARVE_CALL_OK);
-    r.fault = (fault){VV_STEP_WRITE, lost_groups[_i].os, 1};
-    ck_assert(!publish(&r));
+    r.disk = (bad_disk){VV_STEP_WRITE, lost_groups[_i].os, .times = 1};
+    ck_assert(!publish(r.g.session));
     vv_accounting a = finish(&r);
     ck_assert_uint_eq(a.v[lost_groups[_i].calls], 1);
     ck_assert_uint_eq(a.v[lost_groups[_i].awaits], 1);
@@ -415,8 +355,7 @@ static void *work(void *arg)
         if (!r)
             continue;
         walk(t, &state, STEPS, 0);
-        varve_thread_end(t, VARVE_THREAD_COMPLETED);
-        varve_root_end(r, VARVE_SUCCEEDED);
+        execution_end(r, t);
     }
     return NULL;
 }
@@ -464,28 +403,14 @@ static vv_counters sum_of_store(const test_store *s, const vv_euid *euid)
     return sum;
 }
 
-static void assert_equations(const vv_accounting *a, const vv_counters *sum)
-{
-    ck_assert_uint_eq(a->v[VV_ACCOUNT_AWAIT_STARTED], a->v[VV_ACCOUNT_AWAIT_FOLDED] + lost_of(a, "await_lost."));
-    ck_assert_uint_eq(a->v[VV_ACCOUNT_CALLS_ATTEMPTED],
-                      a->v[VV_ACCOUNT_CALLS_FOLDED] + lost_of(a, "invocations_lost."));
-    ck_assert_uint_eq(sum->started, a->v[VV_ACCOUNT_CALLS_FOLDED]);
-    ck_assert_uint_eq(sum->await_count, a->v[VV_ACCOUNT_AWAIT_FOLDED]);
-}
-
 /* Losses of every kind under load, in as many executions as there are: the equations hold over all of them, and the
  * committed rows, each once, are what they call folded. */
 START_TEST(gate_equations_under_load)
 {
     atomic_store(&load.calm, true);
     test_store s = store_make_quick();
-    uint64_t interval = 2;
     vv_session_test test = {.hooks = {.step = fail_sometimes}};
-    varve_session *v = vv_session_open(&(varve_options){.struct_size = sizeof(varve_options), .store_root = s.root,
-                                                        .minimum_free_bytes = 1,
-                                                        .memory_bytes = (uint64_t)SMALL << 2 * _i,
-                                                        .publish_interval_ms = &interval}, &test);
-    ck_assert(vv_session_active(v));
+    varve_session *v = session_tested(&s, 2, (uint64_t)SMALL << 2 * _i, &test);
     load.engine = varve_engine_open(v, NULL);
     for (unsigned i = 0; i < NAMES; i++)
         load.functions[i] = function(load.engine, "f");
@@ -504,7 +429,7 @@ START_TEST(gate_equations_under_load)
     vv_accounting a = v->decoder.over;
     varve_session_close(v);
     vv_counters sum = sum_of_store(&s, &euid);
-    assert_equations(&a, &sum);
+    assert_accounts(&a, &sum);
     if (_i == 0) { /* where memory is little */
         ck_assert_uint_gt(lost_of(&a, "invocations_lost."), 0);
         ck_assert_uint_gt(lost_of(&a, "await_lost."), 0);
@@ -515,10 +440,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("account");
-    TCase *c = tcase_create("account");
-    tcase_set_timeout(c, 180);
-    tcase_add_test(c, names_ascend);
+    TCase *c = test_case("account", 180);
     tcase_add_test(c, gate_await_encoding);
     tcase_add_test(c, gate_await_clock_invalid);
     tcase_add_test(c, gate_await_saturated);
@@ -530,6 +452,5 @@ int main(void)
     tcase_add_test(c, gate_self_time_underflow);
     tcase_add_loop_test(c, gate_lost_group, 0, (int)VV_ARRAY_LEN(lost_groups));
     tcase_add_loop_test(c, gate_equations_under_load, 0, 3);
-    suite_add_tcase(suite, c);
-    return test_main(suite);
+    return test_run();
 }

@@ -171,15 +171,12 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("governor");
-    TCase *c = tcase_create("governor");
-    tcase_set_timeout(c, 30);
+    TCase *c = test_case("governor", 30);
     tcase_add_test(c, gate_sixteen_askers);
     tcase_add_test(c, gate_pools_do_not_borrow);
     tcase_add_test(c, gate_denial_routine);
     tcase_add_test(c, gate_least_charges);
     tcase_add_loop_test(c, gate_derived_sizing, 0, (int)VV_ARRAY_LEN(sizes));
     tcase_add_test(c, gate_sizing_refuses_too_little);
-    suite_add_tcase(suite, c);
-    return test_main(suite);
+    return test_run();
 }

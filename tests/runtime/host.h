@@ -257,13 +257,20 @@ static inline vv_counters totals(const look *l)
     return sum;
 }
 
-/* And what had no context of its own. */
-static inline vv_counters totals_with_overflow(const look *l)
+/* Of what had no context of its own. */
+static inline vv_counters overflow_totals(const look *l)
 {
-    vv_counters sum = totals(l);
+    vv_counters sum = {0};
     for (unsigned i = 0; i < VV_OVERFLOW_REASONS; i++)
         for (unsigned k = 0; k < VV_EDGES; k++)
             vv_counters_add(&sum, &l->fold->overflow[i][k]);
+    return sum;
+}
+
+static inline vv_counters totals_with_overflow(const look *l)
+{
+    vv_counters sum = totals(l), over = overflow_totals(l);
+    vv_counters_add(&sum, &over);
     return sum;
 }
 

@@ -18,23 +18,20 @@ enum { SMALL = 8921088 };
 /* A full ring drops whole subtrees at the begin; what was recorded before and after is exact, and nothing blocks. */
 START_TEST(refused)
 {
-    test_store s = store_make();
-    varve_session *v = passive(&s, SMALL, NULL);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f_main = function(e, "main"), f_a = function(e, "a"), f_b = function(e, "b"), f_c = function(e, "c");
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    rig g = rig_stepped(store_make(), SMALL, NULL);
+    uint32_t f_main = function(g.engine, "main"), f_a = function(g.engine, "a");
+    uint32_t f_b = function(g.engine, "b"), f_c = function(g.engine, "c");
+    varve_thread *t = rig_begin(&g);
     varve_call_begin(t, f_main, 0);
     uint64_t calls = 0, lost_calls = 0;
     for (unsigned round = 0; round < 3; round++) {
         /* Until memory is out; each a holds a b, and its end may be what is refused. */
         for (varve_status st = {.records_lost = lost_calls};; calls++) {
             varve_call_begin(t, f_a, 0);
-            varve_call_begin(t, f_b, 0);
-            varve_call_end(t, VARVE_CALL_OK);
+            call_once(t, f_b);
             varve_call_end(t, VARVE_CALL_OK);
             uint64_t before = st.records_lost;
-            varve_session_status(v, &st);
+            varve_session_status(g.session, &st);
             if (st.records_lost != before)
                 break;
             ck_assert_uint_lt(calls, 10000000);
@@ -48,35 +45,30 @@ START_TEST(refused)
         varve_thread *c = varve_thread_spawn(t, 0, 0, "a name that finds no room in a full ring", 40);
         ck_assert_ptr_nonnull(c);
         varve_thread_end(c, VARVE_THREAD_COMPLETED);
-        varve_status st;
-        varve_session_status(v, &st);
+        varve_status st = status_of(g.session);
         lost_calls = st.records_lost;
-        ck_assert(publish(v));
+        ck_assert(publish(g.session));
         /* Room again: all is recorded from the same frame on. */
-        varve_call_begin(t, f_c, 0);
-        varve_call_end(t, VARVE_CALL_OK);
+        call_once(t, f_c);
     }
     varve_call_end(t, VARVE_CALL_OK);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
-    ck_assert(publish(v));
-    varve_session_close(v);
-    look l = look_at(&s);
-    ck_assert_int_eq(l.execution->index_state, VV_INDEX_COMPLETE);
-    const uint64_t *h = l.execution->health.v;
+    rig_end(&g);
+    ck_assert(publish(g.session));
+    look *l = rig_close(&g);
+    ck_assert_int_eq(l->execution->index_state, VV_INDEX_COMPLETE);
+    const uint64_t *h = l->execution->health.v;
     ck_assert_uint_eq(h[VV_H_structural_transport_exceeded], lost_calls);
-    ck_assert_uint_eq(started(&l, "main"), 1);
-    ck_assert_uint_eq(counters_of(&l, "main").ok, 1);
-    ck_assert_uint_eq(started(&l, "main>c"), 3);
-    vv_counters a = counters_of(&l, "main>a"), b = counters_of(&l, "main>a>b");
+    ck_assert_uint_eq(started(l, "main"), 1);
+    ck_assert_uint_eq(counters_of(l, "main").ok, 1);
+    ck_assert_uint_eq(started(l, "main>c"), 3);
+    vv_counters a = counters_of(l, "main>a"), b = counters_of(l, "main>a>b");
     ck_assert_uint_ge(a.started, calls);
     ck_assert_uint_le(a.started, calls + 3);
     ck_assert_uint_le(a.started - b.started, 3);
     /* Starts without an end are the unmatched ones. */
     ck_assert_uint_eq(a.started - a.ok + b.started - b.ok, h[VV_H_unmatched_call_facts]);
     ck_assert_uint_eq(h[VV_H_unmatched_thread_facts], 0);
-    look_done(&l);
-    store_remove(&s);
+    rig_remove(&g);
 }
 END_TEST
 
@@ -128,12 +120,9 @@ static vv_decoded drain(varve_session *v, unsigned n, bool *moved)
  * first. */
 START_TEST(rings_in_reverse)
 {
-    test_store s = store_make();
-    varve_session *v = passive(&s, 32 << 20, NULL);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f_main = function(e, "main"), f_a = function(e, "a"), f_b = function(e, "b");
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    rig g = rig_stepped(store_make(), 32 << 20, NULL);
+    uint32_t f_main = function(g.engine, "main"), f_a = function(g.engine, "a"), f_b = function(g.engine, "b");
+    varve_thread *t = rig_begin(&g);
     varve_call_begin(t, f_main, 0);
     job a = {start_and_call, varve_thread_spawn(t, 0, 0, NULL, 0), NULL, f_a};
     /* One OS thread each, alive until all have recorded, so that no ring is shared. */
@@ -146,253 +135,193 @@ START_TEST(rings_in_reverse)
     varve_thread_end(b.spawned, VARVE_THREAD_CANCELLED);
     job last = {finish_child, b.thread, NULL, f_a};
     elsewhere(&last);
-    vv_decoder_admit(&v->decoder);
+    vv_decoder_admit(&g.session->decoder);
     bool moved = false;
-    ck_assert_int_eq(drain(v, 4, &moved), VV_DECODED_BLOCKED);
-    ck_assert_int_eq(drain(v, 3, &moved), VV_DECODED_BLOCKED);
-    ck_assert_int_eq(drain(v, 2, &moved), VV_DECODED_BLOCKED);
-    ck_assert_int_eq(drain(v, 1, &moved), VV_DECODED_BLOCKED);
+    ck_assert_int_eq(drain(g.session, 4, &moved), VV_DECODED_BLOCKED);
+    ck_assert_int_eq(drain(g.session, 3, &moved), VV_DECODED_BLOCKED);
+    ck_assert_int_eq(drain(g.session, 2, &moved), VV_DECODED_BLOCKED);
+    ck_assert_int_eq(drain(g.session, 1, &moved), VV_DECODED_BLOCKED);
     ck_assert(!moved);
-    ck_assert_int_ne(drain(v, 0, &moved), VV_DECODED_BOUND);
-    ck_assert_int_eq(drain(v, 3, &moved), VV_DECODED_BLOCKED); /* its earlier leg is on ring 1 */
-    ck_assert_int_eq(drain(v, 1, &moved), VV_DECODED_ALL);
-    ck_assert_int_eq(drain(v, 4, &moved), VV_DECODED_BLOCKED);
-    ck_assert_int_eq(drain(v, 2, &moved), VV_DECODED_ALL);
-    ck_assert_int_eq(drain(v, 4, &moved), VV_DECODED_ALL);
-    ck_assert_int_eq(drain(v, 3, &moved), VV_DECODED_ALL);
-    ck_assert_int_eq(drain(v, 0, &moved), VV_DECODED_ALL);
+    ck_assert_int_ne(drain(g.session, 0, &moved), VV_DECODED_BOUND);
+    ck_assert_int_eq(drain(g.session, 3, &moved), VV_DECODED_BLOCKED); /* its earlier leg is on ring 1 */
+    ck_assert_int_eq(drain(g.session, 1, &moved), VV_DECODED_ALL);
+    ck_assert_int_eq(drain(g.session, 4, &moved), VV_DECODED_BLOCKED);
+    ck_assert_int_eq(drain(g.session, 2, &moved), VV_DECODED_ALL);
+    ck_assert_int_eq(drain(g.session, 4, &moved), VV_DECODED_ALL);
+    ck_assert_int_eq(drain(g.session, 3, &moved), VV_DECODED_ALL);
+    ck_assert_int_eq(drain(g.session, 0, &moved), VV_DECODED_ALL);
     varve_call_end(t, VARVE_CALL_OK);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
-    ck_assert(publish(v));
-    varve_session_close(v);
-    look l = look_at(&s);
-    assert_whole(&l);
-    ck_assert_uint_eq(started(&l, "main~a"), 1);
-    ck_assert_uint_eq(started(&l, "main~a>b"), 1);
-    ck_assert_uint_eq(started(&l, "main~a~b"), 1);
-    ck_assert_uint_eq(started(&l, "main~a~b>a"), 1);
-    ck_assert_uint_eq(l.fold->thread_count, 3);
-    look_done(&l);
-    store_remove(&s);
+    rig_end(&g);
+    ck_assert(publish(g.session));
+    look *l = rig_close(&g);
+    assert_whole(l);
+    ck_assert_uint_eq(started(l, "main~a"), 1);
+    ck_assert_uint_eq(started(l, "main~a>b"), 1);
+    ck_assert_uint_eq(started(l, "main~a~b"), 1);
+    ck_assert_uint_eq(started(l, "main~a~b>a"), 1);
+    ck_assert_uint_eq(l->fold->thread_count, 3);
+    rig_remove(&g);
 }
 END_TEST
-
-typedef struct {
-    int os, after;
-    vv_step at;
-} fault;
-
-static int fail_step(void *ctx, vv_step at)
-{
-    fault *f = ctx;
-    if (at != f->at || f->os == 0)
-        return 0;
-    if (f->after-- > 0)
-        return 0;
-    int os = f->os;
-    f->os = 0;
-    return os;
-}
 
 /* A lost segment: its counts are gone, its definitions are written again, so no committed context lacks a parent. */
 START_TEST(lost_segment)
 {
-    test_store s = store_make();
-    fault f = {0, 0, VV_STEP_WRITE};
-    vv_wstore_hooks hooks = {.step = fail_step, .ctx = &f};
-    varve_session *v = passive(&s, 32 << 20, &hooks);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f_main = function(e, "main"), f_a = function(e, "a"), f_b = function(e, "b");
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
-    ck_assert(publish(v));
+    bad_disk disk = {VV_STEP_WRITE, EIO, .times = 0};
+    rig g = rig_stepped(store_make(), 32 << 20, &disk);
+    uint32_t f_main = function(g.engine, "main"), f_a = function(g.engine, "a"), f_b = function(g.engine, "b");
+    varve_thread *t = rig_begin(&g);
+    ck_assert(publish(g.session));
     varve_call_begin(t, f_main, 0);
     varve_call_begin(t, f_a, 0);
-    settle(v);
-    f.os = EIO;
-    ck_assert(!publish(v));
-    varve_call_begin(t, f_b, 0);
+    settle(g.session);
+    disk.times = 1;
+    ck_assert(!publish(g.session));
+    call_once(t, f_b);
     varve_call_end(t, VARVE_CALL_OK);
+    ck_assert(publish(g.session));
     varve_call_end(t, VARVE_CALL_OK);
-    ck_assert(publish(v));
-    varve_call_end(t, VARVE_CALL_OK);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
-    ck_assert(publish(v));
-    varve_session_close(v);
-    look l = look_at(&s);
-    ck_assert_uint_eq(l.execution->health.v[VV_H_cct_segment_publish_failed], 1);
-    ck_assert_uint_eq(started(&l, "main"), 0);
-    ck_assert_uint_eq(counters_of(&l, "main").ok, 1);
-    ck_assert_uint_eq(started(&l, "main>a"), 0);
-    ck_assert_uint_eq(counters_of(&l, "main>a").ok, 1);
-    ck_assert_uint_eq(started(&l, "main>a>b"), 1);
-    ck_assert_uint_eq(l.execution->count, 3);
-    look_done(&l);
-    assert_ledger(s.root);
-    store_remove(&s);
+    rig_end(&g);
+    ck_assert(publish(g.session));
+    look *l = rig_close(&g);
+    ck_assert_uint_eq(l->execution->health.v[VV_H_cct_segment_publish_failed], 1);
+    ck_assert_uint_eq(started(l, "main"), 0);
+    ck_assert_uint_eq(counters_of(l, "main").ok, 1);
+    ck_assert_uint_eq(started(l, "main>a"), 0);
+    ck_assert_uint_eq(counters_of(l, "main>a").ok, 1);
+    ck_assert_uint_eq(started(l, "main>a>b"), 1);
+    ck_assert_uint_eq(l->execution->count, 3);
+    assert_ledger(g.store.root);
+    rig_remove(&g);
 }
 END_TEST
 
 /* Each publication of a run is made indeterminate in turn: in the end everything is there, once. */
 START_TEST(indeterminate_everywhere)
 {
-    test_store s = store_make();
-    fault f = {EIO, _i, VV_STEP_FSYNC_DIRECTORY};
-    vv_wstore_hooks hooks = {.step = fail_step, .ctx = &f};
-    varve_session *v = passive(&s, 32 << 20, &hooks);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f_main = function(e, "main"), f_a = function(e, "a");
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    bad_disk disk = {VV_STEP_FSYNC_DIRECTORY, EIO, .after = (unsigned)_i, .times = 1};
+    rig g = rig_stepped(store_make(), 32 << 20, &disk);
+    uint32_t f_main = function(g.engine, "main"), f_a = function(g.engine, "a");
+    varve_thread *t = rig_begin(&g);
     varve_call_begin(t, f_main, 0);
-    unsigned failed = !publish(v);
+    unsigned failed = !publish(g.session);
     if (failed) {
         varve_thread *none;
-        ck_assert_ptr_null(varve_root_begin(e, NULL, &none));
+        ck_assert_ptr_null(varve_root_begin(g.engine, NULL, &none));
     }
-    varve_call_begin(t, f_a, 0);
+    call_once(t, f_a);
+    failed += !publish(g.session);
     varve_call_end(t, VARVE_CALL_OK);
-    failed += !publish(v);
-    varve_call_end(t, VARVE_CALL_OK);
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
-    failed += !publish(v);
-    failed += !publish(v);
-    ck_assert(publish(v));
+    rig_end(&g);
+    failed += !publish(g.session);
+    failed += !publish(g.session);
+    ck_assert(publish(g.session));
     ck_assert_uint_eq(failed, 1);
-    varve_session_close(v);
-    look l = look_at(&s);
-    assert_whole(&l);
-    ck_assert_uint_eq(l.stream->execution_count, 1);
-    ck_assert_uint_eq(started(&l, "main"), 1);
-    ck_assert_uint_eq(started(&l, "main>a"), 1);
-    ck_assert_uint_eq(totals(&l).ok, 2);
-    look_done(&l);
-    assert_ledger(s.root);
-    store_remove(&s);
+    look *l = rig_close(&g);
+    assert_whole(l);
+    ck_assert_uint_eq(l->stream->execution_count, 1);
+    ck_assert_uint_eq(started(l, "main"), 1);
+    ck_assert_uint_eq(started(l, "main>a"), 1);
+    ck_assert_uint_eq(totals(l).ok, 2);
+    assert_ledger(g.store.root);
+    rig_remove(&g);
 }
 END_TEST
 
 /* The batch with an execution's start is lost: its end says so, and its data is found all the same. */
 START_TEST(lost_start)
 {
-    test_store s = store_make();
-    fault f = {0, 1, VV_STEP_RENAME};
-    vv_wstore_hooks hooks = {.step = fail_step, .ctx = &f};
-    varve_session *v = passive(&s, 32 << 20, &hooks);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f_main = function(e, "main");
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    bad_disk disk = {VV_STEP_RENAME, EIO, .after = 1, .times = 0};
+    rig g = rig_stepped(store_make(), 32 << 20, &disk);
+    uint32_t f_main = function(g.engine, "main");
+    varve_thread *t = rig_begin(&g);
     varve_call_begin(t, f_main, 0);
-    f.os = EIO;
-    ck_assert(!publish(v));
+    disk.times = 1;
+    ck_assert(!publish(g.session));
     varve_call_end(t, VARVE_CALL_OK);
     varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_FAILED);
-    ck_assert(publish(v));
-    varve_session_close(v);
-    look l = look_at(&s);
-    ck_assert_int_eq(l.execution->index_state, VV_INDEX_ROOT_STARTED_LOST);
-    ck_assert_int_eq(l.execution->status, VV_EXEC_FAILED);
-    ck_assert(l.stream->has_header);
-    ck_assert_uint_eq(started(&l, "main"), 1);
-    look_done(&l);
-    store_remove(&s);
+    varve_root_end(g.root, VARVE_FAILED);
+    ck_assert(publish(g.session));
+    look *l = rig_close(&g);
+    ck_assert_int_eq(l->execution->index_state, VV_INDEX_ROOT_STARTED_LOST);
+    ck_assert_int_eq(l->execution->status, VV_EXEC_FAILED);
+    ck_assert(l->stream->has_header);
+    ck_assert_uint_eq(started(l, "main"), 1);
+    rig_remove(&g);
 }
 END_TEST
 
 /* Many more contexts than memory holds: the rest is counted in overflow, every start once, and time still adds up. */
 START_TEST(overflow)
 {
-    test_store s = store_make();
-    varve_session *v = passive(&s, SMALL, NULL);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f = function(e, "down");
-    varve_thread *t;
-    varve_root *r = varve_root_begin(e, NULL, &t);
+    rig g = rig_stepped(store_make(), SMALL, NULL);
+    uint32_t f = function(g.engine, "down");
+    varve_thread *t = rig_begin(&g);
     enum { DEEP = 60000 };
     for (unsigned i = 0; i < DEEP; i++) {
         varve_call_begin(t, f, 0);
         if (i % 4000 == 0)
-            settle(v);
+            settle(g.session);
     }
-    settle(v);
+    settle(g.session);
     for (unsigned i = 0; i < DEEP; i++) {
         varve_call_end(t, VARVE_CALL_OK);
         if (i % 4000 == 0)
-            settle(v);
+            settle(g.session);
     }
-    varve_thread_end(t, VARVE_THREAD_COMPLETED);
-    varve_root_end(r, VARVE_SUCCEEDED);
-    ck_assert(publish(v));
-    varve_status st;
-    varve_session_status(v, &st);
+    rig_end(&g);
+    ck_assert(publish(g.session));
+    varve_status st = status_of(g.session);
     ck_assert_uint_eq(st.records_lost, 0);
-    varve_session_close(v);
-    look l = look_at(&s);
-    vv_counters all = totals(&l), over = {0};
-    for (unsigned i = 0; i < VV_OVERFLOW_REASONS; i++)
-        for (unsigned k = 0; k < VV_EDGES; k++)
-            vv_counters_add(&over, &l.fold->overflow[i][k]);
+    look *l = rig_close(&g);
+    vv_counters all = totals(l), over = overflow_totals(l);
     ck_assert_uint_eq(all.started + over.started, DEEP);
     ck_assert_uint_gt(over.started, 0);
-    ck_assert_uint_eq(all.ok + over.ok + l.execution->health.v[VV_H_unmatched_call_facts], DEEP);
-    ck_assert_int_eq(l.execution->index_state, VV_INDEX_COMPLETE);
-    look_done(&l);
-    store_remove(&s);
+    ck_assert_uint_eq(all.ok + over.ok + l->execution->health.v[VV_H_unmatched_call_facts], DEEP);
+    ck_assert_int_eq(l->execution->index_state, VV_INDEX_COMPLETE);
+    rig_remove(&g);
 }
 END_TEST
 
 /* No more slots than the memory policy gives; the rest is refused and counted, and slots come back at hand-off. */
 START_TEST(slots)
 {
-    test_store s = store_make();
-    varve_session *v = passive(&s, SMALL, NULL);
-    varve_engine *e = varve_engine_open(v, NULL);
-    uint32_t f = function(e, "f");
+    rig g = rig_stepped(store_make(), SMALL, NULL);
+    uint32_t f = function(g.engine, "f");
     enum { SLOTS = 224 };
     static varve_root *r[SLOTS];
     static varve_thread *t[SLOTS];
     for (unsigned round = 0; round < 3; round++) {
         for (unsigned i = 0; i < SLOTS; i++) {
-            r[i] = varve_root_begin(e, NULL, &t[i]);
+            r[i] = varve_root_begin(g.engine, NULL, &t[i]);
             ck_assert_ptr_nonnull(r[i]);
         }
         varve_thread *none;
-        ck_assert_ptr_null(varve_root_begin(e, NULL, &none));
+        ck_assert_ptr_null(varve_root_begin(g.engine, NULL, &none));
         for (unsigned i = 0; i < SLOTS; i++) {
-            varve_call_begin(t[i], f, 0);
-            varve_call_end(t[i], VARVE_CALL_OK);
+            call_once(t[i], f);
             varve_root_end(r[i], VARVE_SUCCEEDED);
             varve_thread_end(t[i], VARVE_THREAD_COMPLETED);
         }
-        settle(v);
+        settle(g.session);
         varve_root_end(r[0], VARVE_FAILED); /* over: means nothing */
     }
-    ck_assert(publish(v));
-    varve_status st;
-    varve_session_status(v, &st);
+    ck_assert(publish(g.session));
+    varve_status st = status_of(g.session);
     ck_assert_uint_eq(st.roots_begun, 3 * SLOTS);
     ck_assert_uint_eq(st.roots_refused, 3);
-    ck_assert_uint_eq(atomic_load(&v->governor.pools[VV_POOL_CONTROL].used), v->fixed_control);
-    varve_session_close(v);
-    look l = look_store(s.root);
-    ck_assert_uint_eq(l.store->streams[0].execution_count, 3 * SLOTS);
-    look_fold(&l, 0, 3 * SLOTS - 1);
-    assert_whole(&l);
-    look_done(&l);
-    store_remove(&s);
+    ck_assert_uint_eq(atomic_load(&g.session->governor.pools[VV_POOL_CONTROL].used), g.session->fixed_control);
+    look *l = rig_close(&g);
+    ck_assert_uint_eq(l->store->streams[0].execution_count, 3 * SLOTS);
+    look_fold(l, 0, 3 * SLOTS - 1);
+    assert_whole(l);
+    rig_remove(&g);
 }
 END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("loss");
-    TCase *c = tcase_create("loss");
-    tcase_set_timeout(c, 60);
+    TCase *c = test_case("loss", 60);
     tcase_add_test(c, refused);
     tcase_add_test(c, rings_in_reverse);
     tcase_add_test(c, lost_segment);
@@ -400,6 +329,5 @@ int main(void)
     tcase_add_test(c, lost_start);
     tcase_add_test(c, overflow);
     tcase_add_test(c, slots);
-    suite_add_tcase(suite, c);
-    return test_main(suite);
+    return test_run();
 }
