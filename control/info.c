@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "control/block.h"
+#include "control/mapping.h"
 
 varve_code vv_info_check(const varve_profiler *self, vv_info i, bool triggers)
 {
@@ -106,6 +107,7 @@ static varve_code do_set_hooks(varve_profiler *self, const varve_hooks *hooks)
     host->hooks_memory = (varve_hooks){0};
     size_t n = hooks->size < sizeof *hooks ? hooks->size : sizeof *hooks;
     memcpy(&host->hooks_memory, hooks, n);
+    vv_mapping_wrap(&host->hooks_memory);
     self->has_hooks = true;
     atomic_store_explicit(&host->hooks, &host->hooks_memory, memory_order_release);
     return VARVE_OK;

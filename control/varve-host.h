@@ -174,6 +174,35 @@ VARVE_API varve_code varve_host_request_detach(varve_host *host, varve_profiler 
 VARVE_API uint64_t varve_host_detach_step(varve_host *host, int *ret_tid);
 
 /*
+ * The recorder: what varve.h records, by way of this contract. It is the main profiler, there from the start, with fast
+ * hooks; attach it before varve_host_started. A domain is an engine of it, a thread without a parent an execution: how
+ * that thread ends is the execution's result, but where it exits (VARVE_ENDED_EXITED), how its domain ends. A function
+ * and a call site belong to their module's domain, and are called by threads of it.
+ *
+ * The session is the host's: open, active, closed by it after varve_host_close; the hooks are not called in between any
+ * more. VARVE_E_REFUSED where it is off, and nothing is attached: the host runs on without hooks.
+ */
+typedef struct varve_session varve_session;
+VARVE_API varve_code varve_recorder_attach(varve_host *host, varve_session *session);
+
+/*
+ * Plug-ins: profilers out of shared objects. A spec is FILE.so or FILE.so=ARGUMENTS (the first = ends the name); a list
+ * separates specs by colons. What fails is told in one line each, and the others go on; returns how many failed. Each
+ * has the name of its file without .so, which nobody else attached may have, and stays loaded until it has been
+ * detached, or for ever. Any thread, not in a callback.
+ */
+typedef void varve_tell_fn(void *me, const char *line);
+VARVE_API uint32_t varve_plugins_load(varve_host *host, const char *const *specs, size_t count, varve_tell_fn *tell,
+                                      void *me);
+VARVE_API uint32_t varve_plugins_load_list(varve_host *host, const char *list, varve_tell_fn *tell, void *me);
+
+/* From here on `varve attach` and `varve detach` work on this process: one thread waits for them, for this user and
+ * root alone, not in children of fork. VARVE_E_BUSY: something listens under its name already; VARVE_E_NO_MEMORY: the
+ * system gives no socket or thread. varve_plugins_close ends it, before varve_host_close. */
+VARVE_API varve_code varve_plugins_listen(varve_host *host);
+VARVE_API void varve_plugins_close(void);
+
+/*
  * Regions of the calling thread; they nest, and each enter has its leave. Async-signal-safe.
  *
  * No-suspend: the thread must not be asked about the host (it holds the allocator's lock, changes a table that a stack

@@ -206,7 +206,8 @@ typedef struct {
     /* The thread's innermost call waits from the one to the other. */
     void (*suspend)(void *thread, uint64_t ticks);
     void (*resume)(void *thread, uint64_t ticks);
-    /* Cookies; asked once for each, before it is first used, on the thread that will use it. NULL: the id itself is. */
+    /* Cookies; asked once for each, before it is first used. NULL: the id itself is. These are callbacks that may do
+     * anything; SYNC functions may be called. */
     uintptr_t (*map_function)(void *me, varve_function_id function);
     uintptr_t (*map_site)(void *me, const varve_site_id *site);
     void *(*map_thread)(void *me, varve_thread_id thread);

@@ -1,0 +1,35 @@
+#include "config.h"
+
+#include <stdio.h>
+
+#include "cli/process.h"
+
+static int run(const vv_cli *c)
+{
+    pid_t pid;
+    if (!vv_cli_process(c, &pid))
+        return VV_EXIT_USAGE;
+    const char *name = c->arg_count > 1 ? c->args[1] : "";
+    const char *what = *name ? name : "the plug-in";
+    char done[512];
+    snprintf(done, sizeof done, "detached %.400s from process %ld", what, (long)pid);
+    vv_remote_request q = {VV_REMOTE_DETACH, vv_cstr(name), {NULL, 0}};
+    return vv_cli_ask(c, pid, &q, what, done);
+}
+
+static const vv_cli_option options[] = {VV_CLI_TIMEOUT};
+static const char *const examples[] = {"varve detach 4711", "varve detach 4711 count", NULL};
+
+const vv_cli_verb vv_verb_detach = {
+    .name = "detach",
+    .args = "PID [NAME]",
+    .purpose = "takes a plug-in out of a running process",
+    .details = "NAME is the plug-in's file without its folder and .so; it may be left out where there is only one.\n"
+               "Returns when no call of the plug-in runs any more and its code is unloaded.\n",
+    .options = options,
+    .option_count = VV_ARRAY_LEN(options),
+    .examples = examples,
+    .min_args = 1,
+    .max_args = 2,
+    .run = run,
+};
