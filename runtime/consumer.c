@@ -46,7 +46,7 @@ static void pool(vv_ring *r)
     uint64_t retired;
     if (vv_ring_peek(r, &retired))
         return;
-    r->decoding = NULL;
+    vv_decoder_leave(r);
     atomic_compare_exchange_strong(&r->state, &orphaned, VV_RING_POOLED);
 }
 

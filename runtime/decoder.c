@@ -9,12 +9,38 @@
 #include "runtime/process.h"
 #include "runtime/record.h"
 
+/* Whose records follow in a ring. Without a thread: the execution that what is dropped is counted for, if known. */
+static void decode_as(vv_ring *r, vv_lthread *t, vv_exec *ignored)
+{
+    if (r->decoding)
+        r->decoding->rings--;
+    if (t)
+        t->rings++;
+    r->decoding = t;
+    r->ignored = ignored;
+}
+
+void vv_decoder_leave(vv_ring *r)
+{
+    decode_as(r, NULL, NULL);
+}
+
+/* Rings where its records may go on lose it: one that was forced can end a thread before its backlog was read. */
+static void drop_thread(vv_decoder *d, vv_lthread *t)
+{
+    for (vv_ring *r = t->rings ? atomic_load_explicit(d->rings, memory_order_acquire) : NULL; r && t->rings;
+         r = r->next)
+        if (r->decoding == t)
+            decode_as(r, NULL, t->exec);
+    vv_lthread_drop(t, d->governor);
+}
+
 void vv_decoder_drop(vv_decoder *d, vv_exec *x)
 {
     for (unsigned i = 0; i < VV_ACCOUNTS; i++)
         vv_account_add(&d->over, (vv_account)i, x->account.v[i]);
     while (x->threads)
-        vv_lthread_drop(x->threads, d->governor);
+        drop_thread(d, x->threads);
     vv_cct_done(&x->cct);
     d->fact_count -= x->facts.count;
     vv_facts_done(&x->facts, d->governor);
@@ -275,11 +301,10 @@ static VV_COLD void on_end(vv_lthread *t, uint64_t ns, unsigned status, uint64_t
     end_call(t, ns, status, await_ns, await_count);
 }
 
-static void on_thread_end(vv_decoder *d, vv_ring *r, uint64_t ns, unsigned status)
+static void on_thread_end(vv_decoder *d, vv_lthread *t, uint64_t ns, unsigned status)
 {
     static const uint8_t call_status[] = {VV_CALL_OK, VV_CALL_CANCELLED, VV_CALL_ERRORED};
-    vv_lthread *t = r->decoding;
-    while (t->depth)
+    while (t->depth || t->excess)
         on_end(t, ns, call_status[status], 0, 0);
     if (t->told && fact_room(d, t->exec) && t->told) {
         vv_fact f = {.tag = VV_FACT_THREAD_END};
@@ -287,9 +312,7 @@ static void on_thread_end(vv_decoder *d, vv_ring *r, uint64_t ns, unsigned statu
             (vv_thread_end){.thread = ref_of(d, t->engine, t->number), .ended_ns = ns, .status = (uint8_t)status};
         add_fact(d, t->exec, &f);
     }
-    r->decoding = NULL;
-    r->ignored = t->exec;
-    vv_lthread_drop(t, d->governor);
+    drop_thread(d, t);
 }
 
 /* The frame of the spawning call: up callers above the innermost, at most the outermost. */
@@ -345,8 +368,7 @@ static bool on_thread_start(vv_decoder *d, vv_ring *r, const uint64_t *w, vv_for
     vv_lthread *t = vv_lthread_find(r->engine, w[1]);
     if (!t && !force && slot->exec)
         return false;
-    r->decoding = t;
-    r->ignored = slot->exec;
+    decode_as(r, t, slot->exec);
     if (!t) {
         if (slot->exec)
             count_forced(slot->exec, force);
@@ -387,8 +409,7 @@ static bool on_bind(vv_decoder *d, vv_ring *r, const uint64_t *w, vv_force force
     bool awaited = !there && slot->exec && (t || number != slot->thread);
     if (awaited && !force)
         return false;
-    r->decoding = t;
-    r->ignored = slot->exec;
+    decode_as(r, t, slot->exec);
     if (awaited)
         count_forced(slot->exec, force);
     if (t && !there) {
@@ -450,10 +471,10 @@ static bool on_record(vv_decoder *d, vv_ring *r, const uint64_t *w, vv_force for
     if (tag == VV_REC_BIND)
         return on_bind(d, r, w, force);
     if (tag == VV_REC_SWITCH || tag == VV_REC_RESYNC) {
-        r->decoding = vv_lthread_find(r->engine, vv_word_payload(w[0]));
-        r->ignored = r->decoding ? r->decoding->exec : NULL;
-        if (tag == VV_REC_RESYNC && r->decoding)
-            cut_to(r->decoding, w[1]);
+        vv_lthread *t = vv_lthread_find(r->engine, vv_word_payload(w[0]));
+        decode_as(r, t, t ? t->exec : NULL);
+        if (tag == VV_REC_RESYNC && t)
+            cut_to(t, w[1]);
         return true;
     }
     vv_lthread *t = r->decoding;
@@ -462,7 +483,7 @@ static bool on_record(vv_decoder *d, vv_ring *r, const uint64_t *w, vv_force for
     else if (tag == VV_REC_SPAWN)
         on_spawn(d, t, w);
     else if (tag >= VV_REC_THREAD_END)
-        on_thread_end(d, r, to_ns(d, vv_word_payload(w[0])), tag - VV_REC_THREAD_END);
+        on_thread_end(d, t, to_ns(d, vv_word_payload(w[0])), tag - VV_REC_THREAD_END);
     else if (tag >= VV_REC_AWAITED_END)
         on_end(t, to_ns(d, vv_word_payload(w[0])), tag - VV_REC_AWAITED_END, w[1], w[2]);
     else if (tag >= VV_REC_END)
@@ -531,7 +552,7 @@ void vv_decoder_finish(vv_decoder *d, vv_exec *x)
         vv_lthread *t = x->threads;
         vv_health_bump(x, VV_H_unmatched_call_facts, t->depth + t->excess);
         vv_health_bump(x, VV_H_unmatched_thread_facts, 1);
-        vv_lthread_drop(t, d->governor);
+        drop_thread(d, t);
     }
     vv_slot *s = x->slot;
     take_accounts(x, s);

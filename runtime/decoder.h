@@ -21,6 +21,7 @@ typedef struct {
     vv_governor *governor;
     vv_clock *clock;
     vv_registry *registry;
+    _Atomic(vv_ring *) *rings; /* the session's list */
     vv_euid euid;
     uint32_t epoch_nodes; /* nodes of an execution that call for a rollover */
     /* Makes room: publishes, and rolls the execution (if not NULL) over. Its nodes' indexes change. */
@@ -48,6 +49,9 @@ void vv_decoder_drop(vv_decoder *d, vv_exec *x);
 /* Reads a ring until it is empty, blocked, or max_segments were left behind; force is for its next record only.
  * *ret_moved: something was read. */
 vv_decoded vv_decoder_drain(vv_decoder *d, vv_ring *r, unsigned max_segments, vv_force force, bool *ret_moved);
+
+/* The ring's next record says whose it is. */
+void vv_decoder_leave(vv_ring *r);
 
 /* What is left of the threads of an execution that has none: counted as unmatched. Producer counters are taken over. */
 void vv_decoder_finish(vv_decoder *d, vv_exec *x);

@@ -24,6 +24,7 @@ struct vv_lthread {
     vv_frame *frames; /* frames[0] is the entry call */
     uint64_t depth, cap;
     uint64_t begins, spawns;
+    uint32_t rings;  /* where its records are being read */
     uint64_t excess; /* open calls beyond what memory allowed; the innermost ones */
     vv_exec *exec;
     varve_engine *engine;

@@ -19,6 +19,12 @@ void vv_governor_on_denial(vv_governor *g, void (*relieve)(void *ctx), void *ctx
     g->relief_ctx = ctx;
 }
 
+void vv_governor_done(vv_governor *g)
+{
+    if (g->test.done)
+        g->test.done(g->test.ctx, g);
+}
+
 static bool try_reserve(vv_governor *g, vv_pool pool, uint64_t n)
 {
     uint64_t used = atomic_load_explicit(&g->pools[pool].used, memory_order_relaxed);
@@ -32,11 +38,12 @@ static bool try_reserve(vv_governor *g, vv_pool pool, uint64_t n)
 
 bool vv_reserve(vv_governor *g, vv_pool pool, vv_owner owner, uint64_t n)
 {
-    if (try_reserve(g, pool, n))
+    bool denied = g->test.denies && g->test.denies(g->test.ctx);
+    if (!denied && try_reserve(g, pool, n))
         return true;
     if (g->relieve) {
         g->relieve(g->relief_ctx);
-        if (try_reserve(g, pool, n))
+        if (!denied && try_reserve(g, pool, n))
             return true;
     }
     atomic_fetch_add_explicit(&g->denials[pool][owner], 1, memory_order_relaxed);

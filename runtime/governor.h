@@ -30,7 +30,16 @@ typedef enum {
     VV_OWNERS,
 } vv_owner;
 
+typedef struct vv_governor vv_governor;
+
+/* What a test puts in. The members may be NULL. */
 typedef struct {
+    bool (*denies)(void *ctx);                       /* each reservation asks: true denies it, whatever room there is */
+    void (*done)(void *ctx, const vv_governor *g);   /* all that was charged should have been given back */
+    void *ctx;
+} vv_governor_test;
+
+struct vv_governor {
     struct {
         _Atomic uint64_t used;
         uint64_t limit;
@@ -38,7 +47,8 @@ typedef struct {
     _Atomic uint64_t denials[VV_POOLS][VV_OWNERS];
     void (*relieve)(void *ctx);
     void *relief_ctx;
-} vv_governor;
+    vv_governor_test test;
+};
 
 /* What an allocation of n bytes is charged: its rounding, the allocator's share, and a least charge, so that tiny items
  * can't be many for nothing. */
@@ -54,6 +64,8 @@ static inline uint64_t vv_alloc_charge(uint64_t n)
 }
 
 void vv_governor_init(vv_governor *g, const uint64_t limits[VV_POOLS]);
+/* The session has let go of all it had. */
+void vv_governor_done(vv_governor *g);
 /* What a denied reservation calls before its second try, on its own thread: must not block, nor reserve. Before the
  * governor is shared. */
 void vv_governor_on_denial(vv_governor *g, void (*relieve)(void *ctx), void *ctx);

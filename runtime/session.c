@@ -140,15 +140,19 @@ static varve_session *off_store(varve_session *s, const vv_error *err)
     return s;
 }
 
+static bool reserve_fixed(varve_session *s, vv_pool pool, vv_owner owner, uint64_t n, uint64_t *ret)
+{
+    bool ok = vv_reserve(&s->governor, pool, owner, n);
+    *ret = ok ? n : 0;
+    return ok;
+}
+
 /* All memory that stays for the session's life. */
-static bool reserve_fixed(varve_session *s)
+static bool make_fixed(varve_session *s)
 {
     const vv_sizing *z = &s->sizing;
-    const uint64_t limits[VV_POOLS] = {z->control, z->manual, z->general};
-    vv_governor_init(&s->governor, limits);
-    s->fixed_control = z->slots * VV_SLOT_CHARGE;
-    return vv_reserve(&s->governor, VV_POOL_CONTROL, VV_OWN_POPULATION, s->fixed_control) &&
-           vv_reserve(&s->governor, VV_POOL_GENERAL, VV_OWN_WRITER, (2 * z->slots + 64) * VV_META_CHARGE) &&
+    return reserve_fixed(s, VV_POOL_CONTROL, VV_OWN_POPULATION, z->slots * VV_SLOT_CHARGE, &s->fixed_control) &&
+           reserve_fixed(s, VV_POOL_GENERAL, VV_OWN_WRITER, (2 * z->slots + 64) * VV_META_CHARGE, &s->fixed_general) &&
            vv_registry_init(&s->registry, (uint32_t)z->slots) && vv_handles_init(s, (uint32_t)z->slots);
 }
 
@@ -194,6 +198,9 @@ static void free_session(varve_session *s)
     if (s->handles.roots)
         vv_handles_done(s);
     vv_registry_done(&s->registry);
+    vv_release(&s->governor, VV_POOL_CONTROL, s->fixed_control);
+    vv_release(&s->governor, VV_POOL_GENERAL, s->fixed_general);
+    vv_governor_done(&s->governor);
     free(s->root);
     free(s);
 }
@@ -213,8 +220,12 @@ varve_session *vv_session_open(const varve_options *options, const vv_session_te
         return &off_no_memory;
     memset(s, 0, sizeof *s);
     s->sizing = sizing;
+    const uint64_t limits[VV_POOLS] = {sizing.control, sizing.manual, sizing.general};
+    vv_governor_init(&s->governor, limits);
+    if (test)
+        s->governor.test = test->governor;
     vv_error err = {.code = VV_OK};
-    if (!reserve_fixed(s)) {
+    if (!make_fixed(s)) {
         free_session(s);
         return &off_no_memory;
     }
@@ -270,6 +281,7 @@ static void decoder_init(varve_session *s)
     d->governor = &s->governor;
     d->clock = &s->clock;
     d->registry = &s->registry;
+    d->rings = &s->rings;
     d->epoch_nodes = (uint32_t)(s->sizing.epoch_target / VV_ITEM_CHARGE);
     d->fact_limit = d->facts_due = s->sizing.segment_target / VV_ITEM_CHARGE;
     d->relieve = relieve;

@@ -41,7 +41,7 @@ struct varve_session {
     vv_wake wake;
     vv_registry registry;
     vv_wstore *store;
-    uint64_t fixed_control; /* charged for the registry */
+    uint64_t fixed_control, fixed_general; /* charged for the registry and for its meta records */
     pthread_mutex_t lock;   /* of the lists of engines and rings */
     _Atomic(varve_engine *) engines;
     varve_engine *last_engine;
@@ -64,6 +64,7 @@ typedef struct {
     vv_wstore_hooks hooks;
     bool no_consumer;  /* nobody drains: the test calls vv_consumer_pass itself */
     const uint8_t *euid; /* 16 bytes: reopen this stream */
+    vv_governor_test governor;
 } vv_session_test;
 
 varve_session *vv_session_open(const varve_options *options, const vv_session_test *test);

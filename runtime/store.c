@@ -248,9 +248,18 @@ static int write_ledger(vv_wstore *s, uint64_t total)
 
 static vv_code read_ledger(vv_wstore *s, uint64_t *ret, vv_error *err)
 {
-    VV_CLEANUP(vv_blob_done) vv_blob b = {NULL, 0};
-    vv_code rc = vv_file_read(s->root_fd, "usage.state", VV_USAGE_BYTES + 1, &b, err);
-    return rc == VV_OK ? vv_usage_decode(b.p, b.n, ret, err) : rc;
+    uint8_t bytes[VV_USAGE_BYTES + 1]; /* one more tells a longer file */
+    size_t n = 0;
+    VV_CLEANUP(vv_close)
+    int fd = openat(s->root_fd, "usage.state", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return vv_fail_os(err, errno, "open usage.state");
+    for (ssize_t k; n < sizeof bytes && (k = read(fd, bytes + n, sizeof bytes - n)) != 0;) {
+        if (k < 0 && errno != EINTR)
+            return vv_fail_os(err, errno, "read usage.state");
+        n += k > 0 ? (size_t)k : 0;
+    }
+    return vv_usage_decode(bytes, n, ret, err);
 }
 
 static uint64_t free_bytes(vv_wstore *s)

@@ -123,10 +123,12 @@ static void encode_group(vv_writer *w, vv_exec *x)
 void vv_writer_hand_off(vv_writer *w, vv_exec *x)
 {
     x->slot = NULL;
-    if (has_group(x))
+    if (!has_group(x))
+        vv_cct_done(&x->cct);
+    else if (vv_wstore_latch(w->store) == VV_LATCH_OPEN)
         encode_group(w, x);
     else
-        vv_cct_done(&x->cct);
+        w->urgent = true; /* to be dropped, which counts it */
     x->next_ended = NULL;
     *w->ended_end = x;
     w->ended_end = &x->next_ended;
@@ -452,6 +454,8 @@ static void add_stream_started(vv_writer *w, uint64_t *records)
 
 static void begin_meta(vv_writer *w)
 {
+    for (varve_engine *e = first_engine(w); e; e = next_engine(e))
+        e->in_batch = false;
     vv_wr_reset(&w->file);
     vv_meta_begin(&w->file, &w->euid, vv_wstore_next(w->store, VV_PLANE_META), vv_wstore_high(w->store, VV_PLANE_DATA));
 }

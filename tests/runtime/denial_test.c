@@ -1,0 +1,366 @@
+/*
+ * Each reservation of small programs denied by itself, runs of them, and any at random: nothing crashes, the host sees
+ * what it did, both equations hold, no reference dangles, and all memory comes back.
+ */
+#include "config.h"
+
+#include "runtime/session.h"
+
+#include "tests/runtime/denial.h"
+
+uint64_t size_of_files;
+
+enum { MEMORY = 16 << 20 };
+
+/* Calls as deep as frames grow twice, each in a place of its own. */
+static void calls(void)
+{
+    root(0);
+    for (unsigned i = 0; i < 140; i++)
+        begin(0, i);
+    pass();
+    for (unsigned i = 0; i < 70; i++)
+        end(0);
+    pass();
+    cycle();
+    for (unsigned i = 0; i < 30; i++) {
+        begin(0, i + 20);
+        end(0);
+    }
+}
+
+/* Waits in more open calls than the accumulator has room for at first. */
+static void waits(void)
+{
+    root(0);
+    wait_once(0);
+    for (unsigned i = 0; i < 40; i++) {
+        begin(0, i);
+        if (i % 3) {
+            wait_once(0);
+            wait_once(0);
+        }
+    }
+    thread_op(do_wait, 0, 100000, 0, 0);
+    pass();
+    for (unsigned i = 0; i < 20; i++)
+        end(0);
+    cycle();
+    wait_once(0);
+}
+
+/* Children of calls and of their callers, never started, and in generations. */
+static void spawns(void)
+{
+    root(0);
+    spawn(0, 1, 0); /* from no call */
+    start(1);
+    begin(1, 5);
+    for (unsigned i = 0; i < 5; i++)
+        begin(0, i);
+    for (unsigned i = 2; i < 24; i++) {
+        spawn(0, i, i % 7);
+        if (i % 5)
+            start(i);
+        begin(i, i);
+        if (i == 12)
+            pass();
+    }
+    pass();
+    for (unsigned i = 24; i < 34; i++) {
+        spawn(i - 22, i, 1);
+        start(i);
+        begin(i, 40);
+        wait_once(i);
+        finish(i - 22);
+    }
+    root_end(0);
+    pass();
+    cycle();
+    spawn(33, 34, 0);
+    start(34);
+    begin(34, 7);
+}
+
+/* One thread on several OS threads, each with its ring; the other rings are read first. */
+static void moves(void)
+{
+    root(0);
+    begin(0, 0);
+    spawn(0, 1, 0);
+    on(1);
+    start(1);
+    begin(1, 1);
+    spawn(1, 2, 0);
+    begin(0, 2);
+    on(2);
+    start(2);
+    begin(2, 3);
+    begin(0, 4);
+    wait_once(0);
+    end(0);
+    on(0);
+    pass();
+    begin(1, 5);
+    wait_once(1);
+    on(1);
+    end(1);
+    finish(2);
+    on(2);
+    begin(0, 6);
+    leave(1);
+    on(1);
+    begin(0, 7);
+    begin(1, 8);
+    end(0);
+    pass();
+    on(0);
+    end(0);
+    begin(1, 9);
+    cycle();
+}
+
+/* More records than a segment holds, with and without a consumer behind. */
+static void rolls(void)
+{
+    root(0);
+    begin(0, 0);
+    for (unsigned k = 0; k < 4; k++) {
+        for (unsigned i = 0; i < 5; i++) {
+            calls_of(0, 2500);
+            begin(0, 7);
+            wait_once(0);
+            end(0);
+        }
+        spawn(0, k + 1, 0);
+        start(k + 1);
+        begin(k + 1, 5);
+        if (k % 2)
+            pass();
+    }
+    for (unsigned k = 0; k < 4; k++)
+        finish(k + 1);
+}
+
+/* A tree that is due for its rollover again and again, with calls open. */
+static void rollovers(void)
+{
+    world.session->decoder.epoch_nodes = 12;
+    root(0);
+    for (unsigned k = 0; k < 6; k++) {
+        begin(0, k);
+        spawn(0, 1 + k, 0);
+        start(1 + k);
+        for (unsigned i = 0; i < 20; i++) {
+            begin(0, i + k);
+            begin(1 + k, i);
+            begin(0, i + 7);
+            end(0);
+            end(0);
+        }
+        pass();
+        if (k == 3)
+            cycle();
+    }
+}
+
+/* Facts of many threads, which call for publications of their own. */
+static void facts(void)
+{
+    world.session->decoder.facts_due = world.session->decoder.fact_limit = 10;
+    root(0);
+    root(1);
+    begin(0, 0);
+    begin(1, 1);
+    for (unsigned i = 0; i < 20; i++) {
+        unsigned r = i % 2;
+        spawn(r, 10 + i, 0);
+        start(10 + i);
+        begin(10 + i, i);
+        if (i % 3 == 0)
+            finish(10 + i);
+        if (i % 8 == 7)
+            pass();
+    }
+}
+
+/* Executions that end in each order, of two engines, and one that nobody ends. */
+static void ends(void)
+{
+    for (unsigned r = 0; r < 4; r++) {
+        root(r);
+        begin(r, r);
+        spawn(r, 10 + r, 0);
+        start(10 + r);
+        begin(10 + r, r + 10);
+    }
+    other_op(do_root_begin, 4, 1);
+    thread_op(do_begin, 4, 0, 0, 1);
+    pass();
+    root_end(0);
+    finish(0);
+    finish(1);
+    finish(11);
+    root_end(1);
+    pass();
+    finish(10);
+    pass();
+    finish(2);
+    finish(12);
+    other_op(do_engine_close, 1, 0);
+    pass();
+    cycle();
+    root(5);
+    begin(5, 30);
+}
+
+static const struct {
+    const char *name;
+    void (*play)(void);
+    bool from_open;
+    uint64_t least; /* reservations */
+} programs[] = {
+    {"open", ends, true, 150},
+    {"calls", calls, false, 20},
+    {"waits", waits, false, 10},
+    {"spawns", spawns, false, 50},
+    {"moves", moves, false, 10},
+    {"rolls", rolls, false, 10},
+    {"rollovers", rollovers, false, 50},
+    {"facts", facts, false, 40},
+    {"ends", ends, false, 30},
+};
+
+static const unsigned lengths[] = {1, 2, 4, 16, 100000};
+
+static void deny_each(unsigned which, deny_kind kind)
+{
+    faults.kind = kind;
+    faults.program = programs[which].name;
+    bool from_open = programs[which].from_open;
+    uint64_t n = play(programs[which].play, MEMORY, from_open);
+    fprintf(stderr, "# %s: %" PRIu64 "\n", faults.program, n);
+    CHECK(n >= programs[which].least);
+    const char *one = getenv("VV_DENIED"); /* "from-to": only these */
+    if (one && sscanf(one, "%" SCNu64 "-%" SCNu64, &faults.from, &faults.to) == 2) {
+        play(programs[which].play, MEMORY, from_open);
+        return;
+    }
+    for (unsigned k = 0; k < VV_ARRAY_LEN(lengths); k++)
+        for (uint64_t i = 0; i < n; i += lengths[k] < 4 ? 1 : lengths[k] / 2) {
+            faults.from = i;
+            faults.to = i + lengths[k];
+            play(programs[which].play, MEMORY, from_open);
+        }
+}
+
+START_TEST(gate_denied_reservations)
+{
+    hands_start();
+    deny_each((unsigned)_i, DENY_RESERVATIONS);
+    hands_stop();
+}
+END_TEST
+
+START_TEST(gate_failed_allocations)
+{
+    hands_start();
+    deny_each((unsigned)_i, DENY_ALLOCATIONS);
+    hands_stop();
+}
+END_TEST
+
+/* A thread's last records are on another ring than a backlog of its earlier ones, and go on without them as memory is
+ * short: the backlog comes when its thread is gone. */
+static void backlog(void)
+{
+    root(0);
+    root(1);
+    on(1);
+    begin(0, 0);
+    calls_of(0, 400000);
+    on(2);
+    calls_of(0, 12000);
+    finish(0);
+    root_end(0);
+    /* A ring was refused. */
+    atomic_fetch_add(&world.session->governor.denials[VV_POOL_GENERAL][VV_OWN_TRANSPORT], 1);
+    on(1);
+    begin(1, 0);
+}
+
+START_TEST(gate_end_before_a_backlog)
+{
+    faults.program = "backlog";
+    hands_start();
+    play(backlog, 32 << 20, false);
+    hands_stop();
+}
+END_TEST
+
+static void anything(void)
+{
+    test_rng *g = &faults.random;
+    root(0);
+    for (unsigned i = 0; i < 400; i++) {
+        unsigned t = (unsigned)test_below(g, 16), what = (unsigned)test_below(g, 100);
+        actor *a = &world.threads[t];
+        if (what >= 98)
+            pass();
+        else if (what >= 97)
+            cycle();
+        else if (what >= 95)
+            on((unsigned)test_below(g, HANDS));
+        else if (!a->alive && t < 3 && !world.roots[t].begun)
+            root(t);
+        else if (!a->alive)
+            continue;
+        else if (!a->started)
+            start(t);
+        else if (what < 40)
+            begin(t, (unsigned)test_below(g, FUNCTIONS));
+        else if (what < 65)
+            end(t);
+        else if (what < 75)
+            thread_op(do_wait, t, what == 70 ? 100000 : 0, 0, 0);
+        else if (what < 77)
+            calls_of(t, (uint32_t)test_below(g, 12000));
+        else if (what < 90 && !world.threads[3 + what % 13].alive)
+            spawn(t, 3 + what % 13, (unsigned)test_below(g, 3));
+        else if (what == 94)
+            finish(t);
+        else if (what == 93 && t < 3)
+            root_end(t);
+    }
+}
+
+enum { AT_RANDOM = 60 };
+
+/* Denied at random, of a random program: VV_SEED says which. */
+START_TEST(gate_denied_at_random)
+{
+    faults.random = test_seeded("denial");
+    faults.program = "anything";
+    hands_start();
+    for (unsigned i = 0; i < AT_RANDOM; i++) {
+        faults.from = faults.to = i;
+        faults.kind = i % 3 ? DENY_RESERVATIONS : DENY_ALLOCATIONS;
+        faults.one_in = 2U << i % 7;
+        play(anything, i % 2 ? 8921088 : MEMORY, i % 5 == 0);
+    }
+    hands_stop();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("denial");
+    TCase *c = tcase_create("denial");
+    tcase_set_timeout(c, 300);
+    tcase_add_test(c, gate_end_before_a_backlog);
+    tcase_add_loop_test(c, gate_denied_reservations, 0, (int)VV_ARRAY_LEN(programs));
+    tcase_add_loop_test(c, gate_failed_allocations, 0, (int)VV_ARRAY_LEN(programs));
+    tcase_add_test(c, gate_denied_at_random);
+    suite_add_tcase(suite, c);
+    return test_main(suite);
+}
