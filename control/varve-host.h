@@ -9,11 +9,11 @@
  *     varve_host_attach(host, &(varve_attach_options){.size = sizeof(varve_attach_options), .callbacks = &c}, &p);
  *     varve_host_started(host);
  *     ...
- *     add(module);                                     first where enumerate finds it, then:
+ *     add(module);                                     first to where enumerate finds it, then:
  *     VARVE_RAISE(host, module_loaded, module, domain);
  *     ...
- *     VARVE_RAISE(host, module_unloaded, module);      first tell, then:
- *     remove(module);
+ *     remove(module);                                  first from where enumerate finds it, then:
+ *     VARVE_RAISE(host, module_unloaded, module);      then give its memory back
  *     ...
  *     varve_host_close(host);
  *
