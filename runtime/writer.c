@@ -60,6 +60,14 @@ void vv_writer_done(vv_writer *w)
     w->flight = NULL;
 }
 
+void vv_writer_abandon(vv_writer *w)
+{
+    uint64_t n = 0;
+    for (const vv_exec *x = w->ended; x; x = x->next_ended)
+        n++;
+    vv_count(VV_COUNT_ROOT_ENDED_LOST, n);
+}
+
 static uint64_t facts_bytes(const vv_facts *q)
 {
     return q->count ? 8 + q->len : 0;
