@@ -6,9 +6,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "hosts/lua/collect.h"
 #include "hosts/lua/identity.h"
+#include "hosts/lua/live.h"
 #include "hosts/lua/public.h"
-#include "hosts/lua/recorder.h"
 
 /*
  * The fixed region: a reservation of address space, cut from the bottom. Sizes are rounded up to 16 classes a power of
@@ -111,26 +112,56 @@ static void note_free(void *ptr, size_t size)
     if (size == thread_block) {
         vl_shadow *s = vl_ptrmap_get(&vl.threads, ptr);
         if (s)
-            vl_thread_freed(s);
+            vl_live_thread_gone(s);
     }
 }
 
-void *vl_alloc(void *ud, void *ptr, size_t old_size, size_t new_size)
+static void give_back(void *ptr, size_t size)
 {
-    (void)ud;
-    if (!new_size) {
-        if (ptr && vl.L)
-            note_free(ptr, old_size);
-        if (!region.at)
-            free(ptr);
-        else if (ptr)
-            region_put(ptr, old_size);
-        return NULL;
-    }
+    if (ptr && vl.L)
+        note_free(ptr, size);
+    if (!region.at)
+        free(ptr);
+    else if (ptr)
+        region_put(ptr, size);
+}
+
+static void *get(void *ptr, size_t old_size, size_t new_size)
+{
     void *block = region.at ? region_resize(ptr, old_size, new_size) : realloc(ptr, new_size);
     if (!ptr && old_size == LUA_TTHREAD) /* a new block's old size is the kind of object */
         thread_block = new_size;
     if (!ptr && old_size == LUA_TSTRING)
         vl_alloc_last_string = block;
     return block;
+}
+
+/* The same while profilers want to know. */
+static __attribute__((noinline)) void *told(void *ptr, size_t old_size, size_t new_size)
+{
+    uintptr_t old = (uintptr_t)ptr;
+    vl_collect_look(ptr ? old_size : 0);
+    if (!new_size) {
+        if (ptr)
+            vl_collect_tell_freed(old, old_size);
+        give_back(ptr, old_size);
+        return NULL;
+    }
+    void *block = get(ptr, old_size, new_size);
+    if (block && old)
+        vl_collect_tell_freed(old, old_size);
+    if (block)
+        vl_collect_tell_allocated((uintptr_t)block, new_size, old ? 0 : old_size);
+    return block;
+}
+
+void *vl_alloc(void *ud, void *ptr, size_t old_size, size_t new_size)
+{
+    (void)ud;
+    if (__builtin_expect(vl_collect_wanted(), 0))
+        return told(ptr, old_size, new_size);
+    if (new_size)
+        return get(ptr, old_size, new_size);
+    give_back(ptr, old_size);
+    return NULL;
 }

@@ -1,31 +1,19 @@
 #include "config.h"
 #include "hosts/lua/chunk.h"
 
-#include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hosts/lua/identity.h"
+#include "hosts/lua/live.h"
 #include "hosts/lua/module.h"
-#include "hosts/lua/names.h"
 #include "hosts/lua/public.h"
 
 #define MAX_CHUNKS 65536
 #define MAX_NAMED_TEXT (64u << 20) /* longer texts get numbers for names */
 
-typedef struct vl_chunk {
-    uint8_t digest[SHA256_DIGEST_LENGTH];
-    char *source; /* chunk name as Lua has it; NULL for loaded text, where it is the text */
-    char *module, *file;
-    uint32_t file_id;
-    int64_t shift;    /* bytes of the file before the text's first, for the spans */
-    bool named;       /* the text's own names, with offsets */
-    bool merged;      /* one function for the whole */
-    vl_names names;
-    vl_function *functions;
-    struct vl_chunk *next;
-} vl_chunk;
+vl_chunk *vl_chunks;
 
 static struct {
     vl_chunk **buckets;
@@ -181,9 +169,16 @@ static vl_chunk *chunk_new(lua_State *L, const uint8_t *digest, const char *sour
         chunk_free(c);
         return NULL;
     }
-    c->file_id = varve_file_add(vl.engine, c->file);
     note_functions(c, l);
     return c;
+}
+
+static void enlist(vl_chunk *c)
+{
+    vl_live_lock();
+    c->next_made = vl_chunks;
+    vl_chunks = c;
+    vl_live_unlock();
 }
 
 /* Where the limit is reached: one function for every later chunk. */
@@ -203,6 +198,7 @@ static vl_chunk *chunk_more(void)
     }
     c->functions[0].chunk = c;
     c->merged = true;
+    enlist(c);
     return chunks.more = c;
 }
 
@@ -258,6 +254,7 @@ static vl_chunk *chunk_get(lua_State *L, const char *source, const char *text, s
         c->next = chunks.buckets[at];
         chunks.buckets[at] = c;
         chunks.n++;
+        enlist(c);
     }
     return c;
 }
@@ -268,12 +265,13 @@ static vl_code *learn(vl_chunk *c, const vl_proto *p, uint32_t index)
     if (!code)
         return NULL;
     *code = (vl_code){.function = &c->functions[index], .code = p->code, .code_size = (uint32_t)p->sizecode,
-                      .file = c->file_id};
+                      .proto = p};
     vl_code_freed(p);
     if (!vl_ptrmap_put(&vl.codes, p, code)) {
         free(code);
         return NULL;
     }
+    vl_live_code(code);
     return code;
 }
 
@@ -317,60 +315,38 @@ vl_function *vl_chunk_function(vl_chunk *c, int line, int last_line)
     return &c->functions[0];
 }
 
-size_t vl_chunk_functions(const vl_chunk *c)
-{
-    return c->names.n;
-}
-
-uint32_t vl_chunk_file(const vl_chunk *c)
-{
-    return c->file_id;
-}
-
 vl_code *vl_chunk_stranger(lua_State *L, const lua_Debug *ar, const vl_proto *p)
 {
     return learn_all(L, ar->source, "", 0, p);
 }
 
-uint32_t vl_tail_site(vl_function *f, uint32_t line)
+vl_site *vl_tail_site(vl_function *f, uint32_t line)
 {
     if (f->tail_line > 0)
         line = (uint32_t)f->tail_line;
-    if (!f->chunk || !line || !f->tail_line)
-        return 0;
-    if (f->tail_site_line != line) {
-        f->tail_site = varve_site_add(vl.engine, f->chunk->file_id, 0, 0, line);
-        f->tail_site_line = line;
-    }
-    return f->tail_site;
+    return vl_live_site(f->chunk, f->tail_line ? line : 0);
 }
 
-void vl_function_publish(vl_function *f)
+char *vl_chunk_name_function(const vl_function *f)
+{
+    const char *module = f->chunk->module, *path = f->chunk->names.items[f->index].path;
+    size_t n = strlen(module) + strlen(path) + 2;
+    char *name = malloc(n);
+    if (name)
+        snprintf(name, n, "%s%s%s", module, *path ? ":" : "", path);
+    return name;
+}
+
+void vl_chunk_describe_function(const vl_function *f, varve_function_desc *ret)
 {
     const vl_chunk *c = f->chunk;
     const vl_name *name = &c->names.items[f->index];
-    size_t n = strlen(c->module) + strlen(name->path) + 2;
-    char *fqn = malloc(n);
-    if (!fqn)
-        return;
-    snprintf(fqn, n, "%s%s%s", c->module, *name->path ? ":" : "", name->path);
-    varve_function_info info = {
-        .fqn = fqn,
-        .display_name = *name->last ? name->last : c->module,
-        .definition_key = fqn,
-        .kind = VARVE_FN_BYTECODE,
-        .origin = VARVE_FN_USER,
-        .source_file = c->file,
-        .span_start = c->named && f->index ? (uint32_t)(name->start + c->shift) : 0,
-        .span_end = c->named ? (uint32_t)(name->end + c->shift) : 0,
-        .line = f->line > 0 ? (uint32_t)f->line : 1,
-    };
-    f->id = varve_function_add(vl.engine, &info);
-    free(fqn);
-}
-
-void vl_function_name(const vl_function *f, char *ret, size_t n)
-{
-    const char *path = f->chunk->names.items[f->index].path;
-    snprintf(ret, n, "%s%s%s", f->chunk->module, *path ? ":" : "", path);
+    ret->module = vl_id(c);
+    ret->name = ret->definition_key = f->name;
+    ret->display_name = *name->last ? name->last : c->module;
+    ret->kind = VARVE_FN_BYTECODE;
+    ret->origin = VARVE_FN_USER;
+    ret->span_start = c->named && f->index ? (uint32_t)(name->start + c->shift) : 0;
+    ret->span_end = c->named ? (uint32_t)(name->end + c->shift) : 0;
+    ret->line = f->line > 0 ? (uint32_t)f->line : 1;
 }

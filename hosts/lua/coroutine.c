@@ -1,34 +1,42 @@
 #include "config.h"
-#include "hosts/lua/recorder.h"
+#include "hosts/lua/host.h"
 
 #include <string.h>
 
-#include "hosts/lua/chunk.h"
+#include "hosts/lua/fault.h"
 #include "hosts/lua/layout.h"
+#include "hosts/lua/live.h"
 
 /* Where a new thread of `parent` comes from: the caller of the C function that makes it (coroutine.create, wrap). */
-static void spawn_place(lua_State *L, const vl_shadow *parent, unsigned *ret_up, uint32_t *ret_site)
+static void spawn_place(lua_State *L, const vl_shadow *parent, varve_spawn *spawn)
 {
     lua_Debug ar;
-    *ret_up = 0;
-    *ret_site = 0;
     if (parent->depth < 2 || parent->L != L || !lua_getstack(L, 0, &ar))
         return;
     const vl_frame *top = &parent->frames[parent->depth - 1];
     if (top->ci == ar.i_ci && !top->function->chunk) {
-        *ret_up = 1;
-        *ret_site = top->site;
+        spawn->up = 1;
+        spawn->site = vl_live_place(top->site);
     }
 }
 
-static void name_of_body(lua_State *L, char *ret, size_t n)
+static vl_function *body_of(lua_State *L)
 {
-    *ret = '\0';
-    if (vl.private_layout && lua_type(L, 1) == LUA_TFUNCTION && !lua_iscfunction(L, 1)) {
-        const vl_code *code = vl_ptrmap_get(&vl.codes, vl_closure_proto(lua_topointer(L, 1)));
-        if (code && code->function->chunk)
-            vl_function_name(code->function, ret, n);
-    }
+    if (!vl.private_layout || lua_type(L, 1) != LUA_TFUNCTION || lua_iscfunction(L, 1))
+        return NULL;
+    const vl_code *code = vl_ptrmap_get(&vl.codes, vl_closure_proto(lua_topointer(L, 1)));
+    return code ? code->function : NULL;
+}
+
+static void create(vl_shadow *s, varve_spawn *spawn)
+{
+    spawn->domain = vl_id(&vl);
+    spawn->name = s->body ? vl_live_name(s->body) : NULL;
+    spawn->name_length = spawn->name ? strlen(spawn->name) : 0;
+    s->alive = true;
+    VARVE_RAISE(vl.host, thread_created, vl_id(s), spawn);
+    if (vl.hooks)
+        s->cookie = vl.hooks->map_thread ? vl.hooks->map_thread(vl.hooks->me, vl_id(s)) : s;
 }
 
 void vl_thread_created(lua_State *L, lua_State *created)
@@ -48,44 +56,55 @@ void vl_thread_created(lua_State *L, lua_State *created)
         s->user_mask = creator->user_mask;
         s->user_count = creator->user_count;
     }
-    char name[256];
-    unsigned up;
-    uint32_t site;
-    spawn_place(L, vl.current, &up, &site);
-    name_of_body(L, name, sizeof name);
-    s->thread = varve_thread_spawn(vl.current->thread, up, site, name, strlen(name));
+    varve_spawn spawn = {.parent = vl_id(vl.current)};
+    spawn_place(L, vl.current, &spawn);
+    s->body = body_of(L);
+    create(s, &spawn);
 }
 
 static void start(vl_shadow *s, uint64_t ticks)
 {
     if (!s->started)
-        varve_thread_start(s->thread, ticks);
+        VARVE_RAISE(vl.host, thread_started, vl_id(s), ticks);
     s->started = true;
 }
 
 void vl_thread_ensure(vl_shadow *s)
 {
     const vl_shadow *parent = s->resumer ? s->resumer : &vl.main;
-    if (s->thread || parent == s)
+    if (s->alive || parent == s)
         return;
-    s->thread = varve_thread_spawn(parent->thread, 0, 0, NULL, 0);
+    create(s, &(varve_spawn){.parent = vl_id(parent)});
     s->started = false;
     start(s, s->tick);
 }
 
-static void end_thread(vl_shadow *s, varve_thread_status status, uint64_t ticks)
+static void end_thread(vl_shadow *s, varve_ending how, uint64_t ticks)
 {
-    varve_thread_end_at(s->thread, status, ticks);
-    s->thread = NULL;
-    s->started = false;
+    VARVE_RAISE(vl.host, thread_destroyed, vl_id(s), how, ticks);
+    s->cookie = NULL;
+    s->alive = s->started = false;
     s->state = VL_THREAD_OVER;
 }
 
-/* The suspension that lasted since the thread's last tick. */
+void vl_thread_main_begin(void)
+{
+    vl.main.state = VL_THREAD_RUNNING;
+    create(&vl.main, &(varve_spawn){0});
+    start(&vl.main, varve_ticks());
+}
+
+void vl_thread_main_end(varve_ending how, uint64_t ticks)
+{
+    end_thread(&vl.main, how, ticks);
+}
+
+/* A coroutine waited in its innermost call from its last switch on, until now. */
 static void end_suspension(vl_shadow *s, uint64_t ticks)
 {
-    varve_await_begin(s->thread, s->tick);
-    varve_await_end(s->thread, ticks);
+    vl.suspend(s->cookie, s->tick);
+    vl.resume(s->cookie, ticks);
+    VARVE_RAISE(vl.host, thread_resumed, vl_id(s), ticks);
 }
 
 static void enter(vl_shadow *s, uint64_t ticks)
@@ -99,10 +118,11 @@ static void enter(vl_shadow *s, uint64_t ticks)
 /* Back to the resumer, who waited until now. */
 static void leave(vl_shadow *s, uint64_t ticks)
 {
-    vl.current = s->resumer;
+    vl_shadow *resumer = vl.current = s->resumer;
     s->resumer = NULL;
-    varve_await_begin(vl.current->thread, s->resumed);
-    varve_await_end(vl.current->thread, ticks);
+    vl.suspend(resumer->cookie, s->resumed);
+    vl.resume(resumer->cookie, ticks);
+    VARVE_RAISE(vl.host, thread_resumed, vl_id(resumer), ticks);
 }
 
 static bool will_run(lua_State *L, const vl_shadow *s, int nargs)
@@ -122,6 +142,7 @@ void vl_resume_begin(vl_resume *r, lua_State *L, int nargs)
         return;
     *r = (vl_resume){s, s->state};
     uint64_t ticks = varve_ticks();
+    VARVE_RAISE(vl.host, thread_suspended, vl_id(vl.current), ticks);
     if (s->state == VL_THREAD_SUSPENDED)
         end_suspension(s, ticks);
     enter(s, ticks);
@@ -129,22 +150,43 @@ void vl_resume_begin(vl_resume *r, lua_State *L, int nargs)
     start(s, ticks);
 }
 
+/* It has yielded, or was refused without a step and goes on to wait. */
+static void suspended(vl_shadow *s)
+{
+    s->state = VL_THREAD_SUSPENDED;
+    VARVE_RAISE(vl.host, thread_suspended, vl_id(s), s->tick);
+}
+
+static void ended(vl_shadow *s, bool failed)
+{
+    uint64_t ticks = s->depth ? varve_ticks() : s->tick;
+    if (failed)
+        vl_fault_unwind(s, 0, ticks);
+    else
+        vl_shadow_cut(s, 0, VARVE_ENDED_OK, ticks);
+    end_thread(s, failed ? VARVE_ENDED_ERRORED : VARVE_ENDED_OK, s->tick);
+}
+
 void vl_resume_end(vl_resume *r, int status)
 {
     vl_shadow *s = r->s;
     if (!s)
         return;
+    bool failed = false;
     if (status == LUA_YIELD) {
         s->tick = varve_ticks();
-        s->state = VL_THREAD_SUSPENDED;
-    } else if (status != LUA_OK && lua_status(s->L) != status) {
-        s->state = r->before; /* refused without a step: the C stack is too deep for one more */
+        suspended(s);
+    } else if (status != LUA_OK && lua_status(s->L) != status) { /* refused: the C stack is too deep for one more */
+        s->state = r->before;
+        if (s->state == VL_THREAD_SUSPENDED)
+            suspended(s);
     } else {
-        if (s->depth)
-            vl_shadow_cut(s, 0, status == LUA_OK ? VARVE_CALL_OK : VARVE_CALL_ERRORED, varve_ticks());
-        end_thread(s, status == LUA_OK ? VARVE_THREAD_COMPLETED : VARVE_THREAD_ERRORED, s->tick);
+        failed = status != LUA_OK;
+        ended(s, failed);
     }
     leave(s, s->tick);
+    if (failed)
+        vl_fault_handed_on(vl.current);
 }
 
 /*
@@ -159,9 +201,10 @@ void vl_reset_begin(vl_resume *r, lua_State *L)
         return;
     *r = (vl_resume){s, s->state};
     uint64_t ticks = varve_ticks();
+    VARVE_RAISE(vl.host, thread_suspended, vl_id(vl.current), ticks);
     if (s->state == VL_THREAD_SUSPENDED)
         end_suspension(s, ticks);
-    vl_shadow_cut(s, 0, VARVE_CALL_CANCELLED, ticks);
+    vl_shadow_cut(s, 0, VARVE_ENDED_CANCELLED, ticks);
     enter(s, ticks);
 }
 
@@ -170,47 +213,52 @@ void vl_reset_end(vl_resume *r)
     vl_shadow *s = r->s;
     if (!s)
         return;
-    if (s->depth)
-        vl_shadow_cut(s, 0, VARVE_CALL_ERRORED, varve_ticks());
+    bool failed = s->depth || s->throwing; /* a __close function */
+    if (failed)
+        vl_fault_unwind(s, 0, s->depth ? varve_ticks() : s->tick);
     uint64_t ticks = s->tick;
-    if (s->thread)
-        end_thread(s, r->before == VL_THREAD_OVER ? VARVE_THREAD_COMPLETED : VARVE_THREAD_CANCELLED, ticks);
+    if (s->alive)
+        end_thread(s, r->before == VL_THREAD_OVER ? VARVE_ENDED_OK : VARVE_ENDED_CANCELLED, ticks);
     s->state = VL_THREAD_OVER;
     if (ticks > s->resumed) {
         leave(s, ticks);
     } else {
         vl.current = s->resumer;
         s->resumer = NULL;
+        VARVE_RAISE(vl.host, thread_resumed, vl_id(vl.current), ticks);
     }
+    if (failed)
+        vl_fault_handed_on(vl.current);
 }
 
-static void end_stopped(vl_shadow *s, varve_call_status status, uint64_t ticks)
+static void end_stopped(vl_shadow *s, varve_ending how, uint64_t ticks)
 {
-    if (!s->thread)
+    if (!s->alive)
         return;
     if (s->state == VL_THREAD_SUSPENDED)
         end_suspension(s, ticks);
-    vl_shadow_cut(s, 0, status, ticks);
-    end_thread(s, VARVE_THREAD_CANCELLED, ticks);
+    vl_shadow_cut(s, 0, how, ticks);
+    end_thread(s, VARVE_ENDED_CANCELLED, ticks);
 }
 
-void vl_thread_freed(vl_shadow *s)
+void vl_thread_collected(vl_shadow *s)
 {
-    vl_ptrmap_remove(&vl.threads, lua_getextraspace(s->L));
-    end_stopped(s, VARVE_CALL_CANCELLED, varve_ticks());
+    end_stopped(s, VARVE_ENDED_CANCELLED, s->died);
     vl_shadow_free(s);
 }
 
-void vl_thread_exit_all(uint64_t ticks, varve_call_status status)
+void vl_thread_exit_all(uint64_t ticks, varve_ending how)
 {
+    vl_live_hold(true); /* a profiler may make a collection run, but the list stays */
     while (vl.current && vl.current != &vl.main) {
         vl_shadow *s = vl.current;
-        vl_shadow_cut(s, 0, status, ticks);
-        end_thread(s, VARVE_THREAD_CANCELLED, ticks);
+        vl_shadow_cut(s, 0, how, ticks);
+        end_thread(s, VARVE_ENDED_CANCELLED, ticks);
         leave(s, ticks);
     }
     for (vl_shadow *s = vl.all; s; s = s->next)
-        end_stopped(s, status, ticks);
+        end_stopped(s, how, ticks);
     if (vl.main.depth > vl.main.floor)
-        vl_shadow_cut(&vl.main, vl.main.floor, status, ticks);
+        vl_shadow_cut(&vl.main, vl.main.floor, how, ticks);
+    vl_live_hold(false);
 }

@@ -11,7 +11,7 @@
 
 #include "hosts/lua/cnames.h"
 #include "hosts/lua/interpose.h"
-#include "hosts/lua/recorder.h"
+#include "hosts/lua/host.h"
 
 #define LUA_INIT "LUA_INIT"
 #define LUA_INIT_VERSIONED LUA_INIT LUA_VERSUFFIX
@@ -307,6 +307,6 @@ bool vl_driver_run(lua_State *L, int argc, char **argv)
     set_arg_table(L, argv, argc, o.script);
     lua_gc(L, LUA_GCGEN, 0, 0);
     vl_cnames_add(describe_error, "lua.message_handler");
-    vl_recorder_open(L, script_file(&o, argc, argv));
+    vl_host_open(L, script_file(&o, argc, argv));
     return run_program(L, &o, argc, argv);
 }

@@ -1,20 +1,25 @@
 #include "config.h"
-#include "hosts/lua/recorder.h"
+#include "hosts/lua/host.h"
+
+#include <stdatomic.h>
 
 #include "hosts/lua/chunk.h"
+#include "hosts/lua/fault.h"
 #include "hosts/lua/identity.h"
+#include "hosts/lua/live.h"
+#include "hosts/lua/tell.h"
 
 /* The site of a call out of the frame `top`, whose activation is `caller`. */
-static inline uint32_t call_site(lua_State *L, const vl_frame *top, const vl_callinfo *caller)
+static inline const vl_site *call_site(lua_State *L, const vl_frame *top, const vl_callinfo *caller)
 {
     vl_code *code = top->code;
     if (!code->code)
-        return 0;
+        return vl_live_site(NULL, 0);
     size_t pc = (size_t)(caller->u.lua.savedpc - code->code) - 1;
     if (pc >= code->code_size)
-        return 0;
+        return vl_live_site(NULL, 0);
     if (code->sites && code->sites[pc])
-        return code->sites[pc] - 1;
+        return code->sites[pc];
     return vl_site_slow(L, caller, code, (uint32_t)pc);
 }
 
@@ -22,16 +27,18 @@ static inline vl_code *identify(lua_State *L, lua_Debug *ar, const vl_callinfo *
 {
     const void *key = vl_function_key(ci->func);
     vl_code *code = vl_ptrmap_get(&vl.codes, key);
-    if (__builtin_expect(!code || !code->function->id, 0))
+    if (__builtin_expect(!code || !code->function->mapped, 0))
         return vl_identify_slow(L, ar, key);
     return code;
 }
 
-static inline bool push(vl_shadow *s, const void *ci, vl_code *code, uint32_t site)
+static inline bool push(vl_shadow *s, const void *ci, vl_code *code, const vl_site *site)
 {
     if (__builtin_expect(s->depth == s->cap, 0) && !vl_shadow_grow(s))
         return false;
-    s->frames[s->depth++] = (vl_frame){ci, code, code->function, site, code->function->tail_line < 0};
+    s->frames[s->depth] = (vl_frame){ci, code, code->function, site, code->function->tail_line < 0};
+    atomic_signal_fence(memory_order_release); /* whoever interrupts sees whole frames */
+    s->depth++;
     return true;
 }
 
@@ -68,41 +75,56 @@ static inline void follow_top(vl_shadow *s, lua_State *L, vl_callinfo *left)
 }
 
 /* The first call of a thread, or one whose caller is no frame of it: a __close run by the end of its thread. */
-static __attribute__((noinline)) void call_without_caller(vl_shadow *s, const vl_callinfo *ci, vl_code *code)
+static __attribute__((noinline)) void call_without_caller(vl_shadow *s, lua_State *L, lua_Debug *ar, vl_code *code)
 {
     vl_shadow_no_caller(s);
     /* With no call open, time since the last event would be nobody's. */
     uint64_t ticks = s->depth ? varve_ticks() : s->tick;
-    if (push(s, ci, code, 0))
-        varve_call_begin_at(s->thread, code->function->id, 0, ticks);
+    if (push(s, ar->i_ci, code, vl_live_site(NULL, 0))) {
+        vl.enter_at(s->cookie, code->function->cookie, 0, ticks);
+        vl_tell_entered(s, L, ar, ticks);
+    }
 }
 
-static inline void on_call(vl_shadow *s, lua_State *L, lua_Debug *ar)
+/* `tell`: beside the fast hooks there is somebody who wants the events. */
+static inline __attribute__((always_inline)) void on_call(vl_shadow *s, lua_State *L, lua_Debug *ar, bool tell)
 {
     const vl_callinfo *ci = (const vl_callinfo *)(void *)ar->i_ci;
     vl_code *code = identify(L, ar, ci);
     const vl_callinfo *caller = ci->previous;
     if (__builtin_expect(!s->depth || s->frames[s->depth - 1].ci != caller, 0) && !vl_shadow_unwind(s, caller)) {
-        call_without_caller(s, ci, code);
+        call_without_caller(s, L, ar, code);
         return;
     }
-    uint32_t site = call_site(L, &s->frames[s->depth - 1], caller);
-    if (push(s, ci, code, site))
-        varve_call_begin(s->thread, code->function->id, site);
+    const vl_site *site = call_site(L, &s->frames[s->depth - 1], caller);
+    if (!push(s, ci, code, site))
+        return;
+    if (!tell) {
+        vl.enter(s->cookie, code->function->cookie, site->cookie);
+    } else {
+        uint64_t ticks = varve_ticks();
+        vl.enter_at(s->cookie, code->function->cookie, site->cookie, ticks);
+        vl_tell_entered(s, L, ar, ticks);
+    }
 }
 
-static inline void on_return(vl_shadow *s, const void *ci)
+static inline __attribute__((always_inline)) void on_return(vl_shadow *s, lua_State *L, lua_Debug *ar, bool tell)
 {
+    const void *ci = ar->i_ci;
     if (__builtin_expect(!s->depth || s->frames[s->depth - 1].ci != ci, 0) && !vl_shadow_unwind(s, ci))
         return;
     if (__builtin_expect(s->depth <= s->floor, 0))
         return;
-    if (--s->depth) {
-        varve_call_end(s->thread, VARVE_CALL_OK);
-    } else {
-        s->tick = varve_ticks();
-        varve_call_end_at(s->thread, VARVE_CALL_OK, s->tick);
+    if (!tell && s->depth > 1) {
+        s->depth--;
+        vl.leave(s->cookie, VARVE_ENDED_OK);
+        return;
     }
+    uint64_t ticks = varve_ticks();
+    vl_tell_left(s, L, ar, VARVE_ENDED_OK, ticks);
+    if (!--s->depth)
+        s->tick = ticks;
+    vl.leave_at(s->cookie, VARVE_ENDED_OK, ticks);
 }
 
 /* The activation stays, its function is another now: the replaced one has ended, its caller is the new one's. */
@@ -111,15 +133,18 @@ static void on_tail_call(vl_shadow *s, lua_State *L, lua_Debug *ar)
     const vl_callinfo *ci = (const vl_callinfo *)(void *)ar->i_ci;
     vl_code *code = identify(L, ar, ci);
     if (!vl_shadow_unwind(s, ci) || s->depth <= s->floor) {
-        on_call(s, L, ar);
+        on_call(s, L, ar, true);
         return;
     }
     vl_frame *f = &s->frames[s->depth - 1];
-    uint32_t site = vl_tail_site(f->function, f->line);
+    const vl_site *site = vl_tail_site(f->function, f->line);
     uint64_t ticks = varve_ticks();
-    varve_call_end_at(s->thread, VARVE_CALL_OK, ticks);
+    vl_tell_left(s, L, NULL, VARVE_ENDED_OK, ticks);
+    vl.leave_at(s->cookie, VARVE_ENDED_OK, ticks);
+    f = &s->frames[s->depth - 1];
     *f = (vl_frame){ci, code, code->function, site, code->function->tail_line < 0};
-    varve_call_begin_at(s->thread, code->function->id, site, ticks);
+    vl.enter_at(s->cookie, code->function->cookie, site->cookie, ticks);
+    vl_tell_entered(s, L, ar, ticks);
 }
 
 static void on_line(vl_shadow *s, const lua_Debug *ar)
@@ -129,16 +154,13 @@ static void on_line(vl_shadow *s, const lua_Debug *ar)
         top->line = (uint32_t)ar->currentline;
 }
 
-void vl_hook(lua_State *L, lua_Debug *ar)
+static inline __attribute__((always_inline)) void on_event(vl_shadow *s, lua_State *L, lua_Debug *ar, bool tell)
 {
-    vl_shadow *s = vl_shadow_of(L);
-    if (__builtin_expect(!s || s->L != L, 0) && !(s = vl_shadow_at_hook(L)))
-        return;
     if (ar->event == LUA_HOOKCALL) {
-        on_call(s, L, ar);
+        on_call(s, L, ar, tell);
         follow_top(s, L, NULL);
     } else if (ar->event == LUA_HOOKRET) {
-        on_return(s, ar->i_ci);
+        on_return(s, L, ar, tell);
         follow_top(s, L, (vl_callinfo *)(void *)ar->i_ci);
     } else if (ar->event == LUA_HOOKTAILCALL) {
         on_tail_call(s, L, ar);
@@ -146,5 +168,26 @@ void vl_hook(lua_State *L, lua_Debug *ar)
     } else if (ar->event == LUA_HOOKLINE) {
         on_line(s, ar);
     }
+}
+
+static __attribute__((noinline)) void on_event_slow(vl_shadow *s, lua_State *L, lua_Debug *ar)
+{
+    const vl_callinfo *ci = (const vl_callinfo *)(void *)ar->i_ci;
+    if (vl.deferred & VL_DEFERRED_THROW)
+        vl_fault_settle(s, ar->event == LUA_HOOKCALL ? ci->previous : ci);
+    if (vl.deferred & VL_DEFERRED_DEATHS)
+        vl_live_settle();
+    on_event(s, L, ar, true);
+}
+
+void vl_hook(lua_State *L, lua_Debug *ar)
+{
+    vl_shadow *s = vl_shadow_of(L);
+    if (__builtin_expect(!s || s->L != L, 0) && !(s = vl_shadow_at_hook(L)))
+        return;
+    if (__builtin_expect(vl_slow(), 0))
+        on_event_slow(s, L, ar);
+    else
+        on_event(s, L, ar, false);
     vl_user_hook(s, L, ar);
 }

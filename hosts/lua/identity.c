@@ -7,39 +7,37 @@
 
 #include "hosts/lua/chunk.h"
 #include "hosts/lua/cnames.h"
+#include "hosts/lua/live.h"
 
 /* What stands for a function when memory is out: its calls are counted as unattributed. */
-static vl_function no_function;
+static vl_function no_function = {.mapped = true};
 static vl_code no_code = {.function = &no_function};
 
-static uint32_t add_c_function(lua_State *L, lua_Debug *ar, lua_CFunction f)
+static char *name_c_function(lua_State *L, lua_Debug *ar, lua_CFunction f)
 {
-    char fqn[256], key[260];
+    char key[260];
     const char *name = vl_cnames_get(L, f);
-    if (name) {
-        snprintf(fqn, sizeof fqn, "%s", name);
-    } else {
-        lua_Debug n = {.i_ci = ar->i_ci};
+    lua_Debug n = {.i_ci = ar->i_ci};
+    if (!name)
         lua_getinfo(L, "n", &n);
-        snprintf(fqn, sizeof fqn, "?%s", n.name ? n.name : "");
-    }
-    snprintf(key, sizeof key, "c:%s", fqn);
-    varve_function_info info = {
-        .fqn = fqn, .definition_key = key, .kind = VARVE_FN_NATIVE, .origin = VARVE_FN_BUILTIN};
-    return varve_function_add(vl.engine, &info);
+    snprintf(key, sizeof key, "c:%s%s", name ? "" : "?", name ? name : n.name ? n.name : "");
+    return strdup(key);
 }
 
 static vl_code *learn_c_function(lua_State *L, lua_Debug *ar, const void *key, lua_CFunction f)
 {
     vl_function *function = calloc(1, sizeof *function);
     vl_code *code = calloc(1, sizeof *code);
-    if (!function || !code || !vl_ptrmap_put(&vl.codes, key, code)) {
+    if (function)
+        function->name = name_c_function(L, ar, f);
+    if (!function || !function->name || !code || !vl_ptrmap_put(&vl.codes, key, code)) {
+        free(function ? function->name : NULL);
         free(function);
         free(code);
         return &no_code;
     }
     code->function = function;
-    function->id = add_c_function(L, ar, f);
+    vl_live_c_function(function);
     return code;
 }
 
@@ -55,29 +53,27 @@ vl_code *vl_identify_slow(lua_State *L, lua_Debug *ar, const void *key)
     }
     if (!code)
         return &no_code;
-    if (!code->function->id && code->function->chunk)
-        vl_function_publish(code->function);
+    if (!code->function->mapped)
+        vl_live_map(code->function);
     return code;
 }
 
-uint32_t vl_site_slow(lua_State *L, const void *caller, vl_code *code, uint32_t pc)
+const vl_site *vl_site_slow(lua_State *L, const void *caller, vl_code *code, uint32_t pc)
 {
     if (!code->sites && !(code->sites = calloc(code->code_size, sizeof *code->sites)))
-        return 0;
+        return vl_live_site(NULL, 0);
     lua_Debug ar;
     memset(&ar, 0, sizeof ar);
     ar.i_ci = (struct CallInfo *)(uintptr_t)caller;
     lua_getinfo(L, "l", &ar);
-    uint32_t line = ar.currentline > 0 ? (uint32_t)ar.currentline : 0;
-    uint32_t site = line ? varve_site_add(vl.engine, code->file, 0, 0, line) : 0;
-    code->sites[pc] = site + 1;
-    return site;
+    return code->sites[pc] = vl_live_site(code->function->chunk, ar.currentline > 0 ? (uint32_t)ar.currentline : 0);
 }
 
 void vl_code_freed(const void *proto)
 {
     vl_code *code = vl_ptrmap_remove(&vl.codes, proto);
     if (code) {
+        vl_live_code_gone(code);
         free(code->sites);
         free(code);
     }

@@ -7,8 +7,8 @@
  */
 #pragma once
 
+#include "hosts/lua/host.h"
 #include "hosts/lua/layout.h"
-#include "hosts/lua/recorder.h"
 
 /* A stack slot's function as a key of vl.codes. */
 static inline const void *vl_function_key(const vl_value *f)
@@ -20,13 +20,12 @@ static inline const void *vl_function_key(const vl_value *f)
     return (const void *)(uintptr_t)((const vl_c_closure *)f->v.p)->f;
 }
 
-/* The function of the activation ar->i_ci where vl.codes doesn't have it or it has no number yet. Never NULL: where
- * there is no memory, a function without a number. */
+/* The function of the activation ar->i_ci where vl.codes doesn't have it or it isn't mapped yet. Never NULL: where
+ * there is no memory, a function that stands for none. */
 vl_code *vl_identify_slow(lua_State *L, lua_Debug *ar, const void *key);
 
-/* The call site of the activation `caller`, which runs `code` and stands at instruction pc; 0 where the line is
- * unknown. */
-uint32_t vl_site_slow(lua_State *L, const void *caller, vl_code *code, uint32_t pc);
+/* The call site of the activation `caller`, which runs `code` and stands at instruction pc. */
+const vl_site *vl_site_slow(lua_State *L, const void *caller, vl_code *code, uint32_t pc);
 
 /* A prototype's block is about to be freed. */
 void vl_code_freed(const void *proto);

@@ -3,14 +3,19 @@
 #include <dlfcn.h>
 #include <lauxlib.h>
 #include <lua.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "hosts/lua/alloc.h"
 #include "hosts/lua/chunk.h"
+#include "hosts/lua/collect.h"
+#include "hosts/lua/fault.h"
 #include "hosts/lua/interpose.h"
-#include "hosts/lua/recorder.h"
+#include "hosts/lua/live.h"
+#include "hosts/lua/host.h"
 
 /*
  * liblua calls its own public functions through the dynamic linker, so a definition in the executable stands before the
@@ -41,6 +46,13 @@ static vl_shadow *own_shadow(lua_State *L)
     return s && s->L == L ? s : NULL;
 }
 
+/* What died is told soon, and outside of events too. */
+static void settle(void)
+{
+    if (vl.deferred & VL_DEFERRED_DEATHS)
+        vl_live_settle();
+}
+
 EXPORT lua_State *lua_newstate(lua_Alloc f, void *ud)
 {
     REAL(lua_newstate);
@@ -62,8 +74,10 @@ EXPORT lua_State *lua_newthread(lua_State *L)
 {
     REAL(lua_newthread);
     lua_State *created = real(L);
-    if (recorded(L))
+    if (recorded(L)) {
+        settle();
         vl_thread_created(L, created);
+    }
     return created;
 }
 
@@ -73,6 +87,7 @@ EXPORT int lua_resume(lua_State *L, lua_State *from, int nargs, int *nresults)
     if (!recorded(L))
         return real(L, from, nargs, nresults);
     vl_resume r;
+    settle();
     vl_resume_begin(&r, L, nargs);
     int status = real(L, from, nargs, nresults);
     vl_resume_end(&r, status);
@@ -109,11 +124,59 @@ EXPORT int lua_pcallk(lua_State *L, int nargs, int nresults, int msgh, lua_KCont
 {
     REAL(lua_pcallk);
     int status = real(L, nargs, nresults, msgh, ctx, k);
-    lua_Debug ar;
-    vl_shadow *s = status == LUA_OK ? NULL : own_shadow(L);
-    if (s && lua_getstack(L, 0, &ar))
-        vl_shadow_unwind(s, ar.i_ci);
+    if (status != LUA_OK && recorded(L))
+        vl_fault_caught(L);
     return status;
+}
+
+EXPORT int lua_gc(lua_State *L, int what, ...)
+{
+    REAL(lua_gc);
+    static const uint8_t arguments[] = {[LUA_GCSTEP] = 1, [LUA_GCSETPAUSE] = 1, [LUA_GCSETSTEPMUL] = 1,
+                                        [LUA_GCGEN] = 2, [LUA_GCINC] = 3};
+    int given[3] = {0};
+    va_list list;
+    va_start(list, what);
+    for (int i = 0; what >= 0 && what < (int)sizeof arguments && i < arguments[what]; i++)
+        given[i] = va_arg(list, int);
+    va_end(list);
+    bool tell = what == LUA_GCCOLLECT && recorded(L) && vl_collect_forced_begin(L);
+    int result = real(L, what, given[0], given[1], given[2]);
+    if (tell) {
+        vl_collect_forced_end(L);
+        settle();
+    }
+    return result;
+}
+
+/*
+ * An error in liblua is a jump; the library is built with one of these. Whatever else jumps passes too, and must find
+ * its way unchanged.
+ */
+#define JUMP(name, from, value)                                          \
+    static __typeof__(&name) real_##name;                                \
+    if (__builtin_expect(!real_##name, 0)) {                             \
+        void *symbol = dlsym(RTLD_NEXT, #name);                          \
+        memcpy(&real_##name, &symbol, sizeof real_##name);               \
+    }                                                                    \
+    vl_fault_jump(from);                                                 \
+    real_##name(from, value);                                            \
+    __builtin_unreachable()
+
+extern void __longjmp_chk(jmp_buf from, int value) __attribute__((noreturn));
+EXPORT void __longjmp_chk(jmp_buf from, int value)
+{
+    JUMP(__longjmp_chk, from, value);
+}
+
+EXPORT void _longjmp(jmp_buf from, int value)
+{
+    JUMP(_longjmp, from, value);
+}
+
+EXPORT void longjmp(jmp_buf from, int value)
+{
+    JUMP(longjmp, from, value);
 }
 
 EXPORT void lua_close(lua_State *L)
@@ -122,7 +185,7 @@ EXPORT void lua_close(lua_State *L)
     /* os.exit(code, true) comes here with the script's calls open; what they leave to be closed runs below the root. */
     bool by_driver = vl.current == &vl.main && vl.main.depth == vl.main.floor;
     if (recorded(L))
-        vl_thread_exit_all(varve_ticks(), by_driver ? VARVE_CALL_CANCELLED : VARVE_CALL_EXITED);
+        vl_thread_exit_all(varve_ticks(), by_driver ? VARVE_ENDED_CANCELLED : VARVE_ENDED_EXITED);
     real(L);
 }
 
@@ -220,8 +283,11 @@ EXPORT int lua_load(lua_State *L, lua_Reader reader, void *data, const char *nam
         return real(L, reader, data, name, mode);
     capture c = {.reader = reader, .data = data};
     int status = real(L, capturing_reader, &c, name, mode);
+    settle();
     if (status == LUA_OK)
         vl_chunk_loaded(L, c.failed ? "" : c.text ? c.text : "", c.failed ? 0 : c.n);
+    else
+        vl_fault_caught(L);
     free(c.text);
     return status;
 }

@@ -4,28 +4,75 @@
 #include <lauxlib.h>
 #include <lualib.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 _Static_assert(sizeof(vl_callinfo) == 64, "CallInfo of Lua 5.4.4 on a 64-bit machine");
 _Static_assert(sizeof(vl_proto) == 128, "Proto of Lua 5.4.4 on a 64-bit machine");
 _Static_assert(offsetof(vl_lua_closure, p) == 24 && offsetof(vl_c_closure, f) == 24, "closures of Lua 5.4.4");
+_Static_assert(offsetof(vl_global, white) == 100, "global_State of Lua 5.4.4");
+
+/* Walks the lines from the first instruction on. */
+typedef struct {
+    const vl_proto *p;
+    int pc, line, next_abs;
+} line_walk;
+
+static int next_line(line_walk *w)
+{
+    const vl_proto *p = w->p;
+    int i = w->pc++;
+    if (p->lineinfo[i] != VL_LINE_ABSOLUTE) {
+        w->line += p->lineinfo[i];
+    } else {
+        while (w->next_abs < p->sizeabslineinfo && p->abslineinfo[w->next_abs].pc < i)
+            w->next_abs++;
+        if (w->next_abs < p->sizeabslineinfo)
+            w->line = p->abslineinfo[w->next_abs].line;
+    }
+    return w->line;
+}
 
 int vl_proto_line(const vl_proto *p, int pc)
 {
     if (!p->lineinfo || pc < 0 || pc >= p->sizelineinfo)
         return 0;
-    int line = p->linedefined, next_abs = 0;
-    for (int i = 0; i <= pc; i++) {
-        if (p->lineinfo[i] != VL_LINE_ABSOLUTE) {
-            line += p->lineinfo[i];
-        } else {
-            while (next_abs < p->sizeabslineinfo && p->abslineinfo[next_abs].pc < i)
-                next_abs++;
-            if (next_abs < p->sizeabslineinfo)
-                line = p->abslineinfo[next_abs].line;
-        }
+    line_walk w = {.p = p, .line = p->linedefined};
+    while (w.pc < pc)
+        next_line(&w);
+    return next_line(&w);
+}
+
+static int by_line(const void *a, const void *b)
+{
+    int x = *(const int *)a, y = *(const int *)b;
+    return (x > y) - (x < y);
+}
+
+size_t vl_proto_lines(const vl_proto *p, uint32_t *into, size_t room)
+{
+    if (!p->lineinfo || p->sizelineinfo <= 0)
+        return 0;
+    int *lines = malloc((size_t)p->sizelineinfo * sizeof *lines);
+    if (!lines)
+        return SIZE_MAX;
+    size_t n = 0, different = 0;
+    line_walk w = {.p = p, .line = p->linedefined};
+    while (w.pc < p->sizelineinfo) {
+        int line = next_line(&w);
+        if (w.pc > 1 || !p->is_vararg) /* a vararg function's first instruction makes ready, and is no line's */
+            lines[n++] = line;
     }
-    return line;
+    qsort(lines, n, sizeof *lines, by_line);
+    for (size_t i = 0; i < n; i++) {
+        if (i && lines[i] == lines[i - 1])
+            continue;
+        if (different < room)
+            into[different] = (uint32_t)lines[i];
+        different++;
+    }
+    free(lines);
+    return different;
 }
 
 int vl_proto_tail_line(const vl_proto *p)
@@ -154,6 +201,25 @@ static bool trial_run(lua_State *L)
     return ran && trial.good && trial.lua_calls && trial.c_light && trial.c_closures && trial.tail_calls;
 }
 
+/* The collector's state, seen over a whole collection, a first step of the next, and a change of mode. */
+static bool collector_agrees(lua_State *L)
+{
+    const vl_global *g = vl_global_of(L);
+    lua_gc(L, LUA_GCINC, 0, 100, 2); /* small steps: the first of a collection doesn't end it */
+    lua_gc(L, LUA_GCCOLLECT);
+    uint8_t white = g->white;
+    lua_gc(L, LUA_GCCOLLECT);
+    bool ok = g->gc_state == VL_GC_PAUSE && !g->gc_generational && (white ^ g->white) == 0x18 && !g->gc_stopped &&
+              vl_global_bytes(g) == (size_t)lua_gc(L, LUA_GCCOUNT) * 1024 + (size_t)lua_gc(L, LUA_GCCOUNTB);
+    lua_gc(L, LUA_GCSTOP);
+    ok = ok && g->gc_stopped;
+    lua_gc(L, LUA_GCSTEP, 0);
+    ok = ok && g->gc_state == VL_GC_PROPAGATE;
+    lua_gc(L, LUA_GCRESTART);
+    lua_gc(L, LUA_GCGEN, 0, 0);
+    return ok && g->gc_generational == 1 && !g->gc_stopped;
+}
+
 bool vl_layout_check(void)
 {
     extern const char lua_ident[];
@@ -162,7 +228,7 @@ bool vl_layout_check(void)
     lua_State *L = luaL_newstate();
     if (!L)
         return false;
-    bool ok = trial_run(L);
+    bool ok = trial_run(L) && collector_agrees(L);
     lua_close(L);
     return ok;
 }

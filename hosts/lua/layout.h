@@ -8,6 +8,7 @@
 #pragma once
 
 #include <lua.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -45,14 +46,39 @@ typedef struct vl_callinfo {
     unsigned short status;
 } vl_callinfo;
 
+/* What an error unwinds to: the innermost protected call. */
+typedef struct vl_jump {
+    struct vl_jump *previous;
+    jmp_buf where;
+    volatile int status; /* a lua_pcall status, set just before the jump */
+} vl_jump;
+
+/* Where a collection is. */
+enum { VL_GC_PROPAGATE = 0, VL_GC_ATOMIC = 2, VL_GC_SWEEP = 3, VL_GC_SWEPT = 6, VL_GC_PAUSE = 8 };
+
+/* The first part of global_State. */
+typedef struct vl_global {
+    void *allocate, *allocate_ud;
+    ptrdiff_t total_bytes, debt;
+    size_t estimate, last_atomic;
+    void *strings;
+    int strings_used, strings_size;
+    vl_value registry, nil;
+    unsigned seed;
+    uint8_t white, gc_state, gc_generational, gc_stop_emergency, minor, major, gc_stopped, gc_emergency;
+} vl_global;
+#define VL_GC_STOPPED_ITSELF 2u /* a bit of gc_stopped: a finalizer runs, and lua_gc refuses */
+
 /* lua_State. */
 typedef struct {
     VL_OBJECT_HEAD;
     uint8_t status, allowhook;
     unsigned short nci;
-    void *top, *global;
+    vl_value *top;
+    struct vl_global *global;
     vl_callinfo *ci;
-    void *stack_last, *stack, *open_upvalues, *tbclist, *gclist, *twups, *error_jump;
+    void *stack_last, *stack, *open_upvalues, *tbclist, *gclist, *twups;
+    struct vl_jump *error_jump;
     vl_callinfo base_ci;
     volatile lua_Hook hook;
     ptrdiff_t errfunc;
@@ -62,6 +88,23 @@ typedef struct {
 } vl_luastate;
 
 #define VL_CALL_IS_C 2u /* a bit of vl_callinfo.status */
+
+static inline const vl_global *vl_global_of(const lua_State *L)
+{
+    return ((const vl_luastate *)(const void *)L)->global;
+}
+
+/* Bytes in use, as Lua counts them. */
+static inline size_t vl_global_bytes(const vl_global *g)
+{
+    return (size_t)(g->total_bytes + g->debt);
+}
+
+/* Whether what is dead is being freed: some of it is, some not yet. */
+static inline bool vl_global_is_sweeping(const vl_global *g)
+{
+    return g->gc_state >= VL_GC_SWEEP && g->gc_state <= VL_GC_SWEPT;
+}
 
 typedef struct {
     int pc, line;
@@ -115,6 +158,10 @@ static inline const vl_proto *vl_closure_proto(const void *closure)
 /* The line of instruction pc, 0 where the debug information was stripped. Walks the code: for set-up, not for
  * events. */
 int vl_proto_line(const vl_proto *p, int pc);
+
+/* The lines that have instructions of the function, as debug.getinfo's activelines: sorted, each once, at most `room`
+ * of them in into. Returns how many there are; SIZE_MAX where there is no memory. */
+size_t vl_proto_lines(const vl_proto *p, uint32_t *into, size_t room);
 
 /* The line of the function's tail calls: 0 = none or unknown, -1 = on several lines. */
 int vl_proto_tail_line(const vl_proto *p);

@@ -10,7 +10,7 @@
 
 #include "hosts/lua/driver.h"
 #include "hosts/lua/interpose.h"
-#include "hosts/lua/recorder.h"
+#include "hosts/lua/host.h"
 #include "hosts/lua/repeat.h"
 
 typedef struct {
@@ -26,25 +26,51 @@ static int protected_run(lua_State *L)
     return 1;
 }
 
-/* --repeatable is ours alone: the program must not see it. */
-static bool take_repeatable(int *argc, char **argv)
+/* What is ours alone stands first, and the program must not see it. */
+typedef struct {
+    bool repeatable;
+    const char **profilers;
+    size_t profiler_count;
+} own_options;
+
+static void usage(const char *name, const char *what)
 {
-    if (*argc < 2 || strcmp(argv[1], "--repeatable") != 0)
-        return false;
-    if (!vl_repeat_exec(argv)) {
-        fprintf(stderr, "%s: --repeatable: the system does not allow fixed addresses\n", argv[0]);
-        exit(EXIT_FAILURE);
+    fprintf(stderr, "%s: %s\n", name, what);
+    exit(EXIT_FAILURE);
+}
+
+static own_options take_own_options(int *argc, char **argv)
+{
+    static const char profiler[] = "--profiler";
+    own_options o = {.profilers = calloc((size_t)*argc + 1, sizeof *o.profilers)};
+    int i = 1;
+    for (; o.profilers && i < *argc; i++) {
+        size_t n = sizeof profiler - 1;
+        if (!strcmp(argv[i], "--repeatable"))
+            o.repeatable = true;
+        else if (!strncmp(argv[i], profiler, n) && argv[i][n] == '=')
+            o.profilers[o.profiler_count++] = argv[i] + n + 1;
+        else if (!strcmp(argv[i], profiler) && i + 1 < *argc)
+            o.profilers[o.profiler_count++] = argv[++i];
+        else if (!strcmp(argv[i], profiler))
+            usage(argv[0], "--profiler needs FILE.so or FILE.so=ARGUMENTS");
+        else
+            break;
     }
-    memmove(argv + 1, argv + 2, (size_t)(*argc - 1) * sizeof *argv);
-    --*argc;
-    return true;
+    if (o.repeatable && !vl_repeat_exec(argv))
+        usage(argv[0], "--repeatable: the system does not allow fixed addresses");
+    if (i > 1)
+        memmove(argv + 1, argv + i, (size_t)(*argc - i + 1) * sizeof *argv);
+    *argc -= i - 1;
+    return o;
 }
 
 int main(int argc, char **argv)
 {
-    bool repeatable = take_repeatable(&argc, argv);
+    own_options own = take_own_options(&argc, argv);
+    vl_host_profilers(own.profilers, own.profiler_count);
     vl_interpose_creating = true;
-    lua_State *L = repeatable ? vl_repeat_newstate() : luaL_newstate();
+    lua_State *L = own.repeatable ? vl_repeat_newstate() : luaL_newstate();
     if (!L) {
         fprintf(stderr, "%s: cannot create state: not enough memory\n", argc ? argv[0] : "lua");
         return EXIT_FAILURE;
@@ -56,6 +82,7 @@ int main(int argc, char **argv)
     bool ok = status == LUA_OK && lua_toboolean(L, -1);
     vl_driver_report(L, status);
     lua_close(L);
-    vl_recorder_close(!ok, ok ? VARVE_CALL_OK : VARVE_CALL_ERRORED);
+    vl_host_close(!ok, ok ? VARVE_ENDED_OK : VARVE_ENDED_ERRORED);
+    free(own.profilers);
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }

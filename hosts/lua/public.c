@@ -1,11 +1,14 @@
 #include "config.h"
 #include "hosts/lua/public.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "hosts/lua/chunk.h"
 #include "hosts/lua/identity.h"
+#include "hosts/lua/live.h"
+#include "hosts/lua/tell.h"
 
 /* What is known of a live source string. */
 typedef struct {
@@ -33,18 +36,27 @@ void vl_source_learn(const char *text, struct vl_chunk *chunk)
 {
     if (!chunk || vl_ptrmap_get(&sources, text))
         return;
-    size_t n = vl_chunk_functions(chunk);
+    size_t n = chunk->names.n;
     source *s = calloc(1, sizeof *s + n * sizeof *s->codes);
     if (!s)
         return;
     s->chunk = chunk;
-    if (!vl_ptrmap_put(&sources, text, s))
+    if (!vl_ptrmap_put(&sources, text, s)) {
         free(s);
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        s->codes[i].function = &chunk->functions[i];
+        vl_live_code(&s->codes[i]);
+    }
 }
 
 void vl_public_freed(const void *block)
 {
-    free(vl_ptrmap_remove(&sources, (const char *)block + text_offset));
+    source *s = vl_ptrmap_remove(&sources, (const char *)block + text_offset);
+    for (size_t i = 0; s && i < s->chunk->names.n; i++)
+        vl_live_code_gone(&s->codes[i]);
+    free(s);
 }
 
 static vl_code *identify_lua(lua_State *L, const lua_Debug *ar)
@@ -57,17 +69,14 @@ static vl_code *identify_lua(lua_State *L, const lua_Debug *ar)
     if (!s)
         return NULL;
     vl_function *f = vl_chunk_function(s->chunk, ar->linedefined, ar->lastlinedefined);
-    vl_code *code = &s->codes[f->index];
-    code->function = f;
-    code->file = vl_chunk_file(s->chunk);
-    if (!f->id)
-        vl_function_publish(f);
-    return code;
+    if (!f->mapped)
+        vl_live_map(f);
+    return &s->codes[f->index];
 }
 
 static vl_code *identify(lua_State *L, const lua_Debug *event)
 {
-    static vl_function no_function;
+    static vl_function no_function = {.mapped = true};
     static vl_code no_code = {.function = &no_function};
     lua_Debug ar;
     ar.i_ci = event->i_ci;
@@ -84,22 +93,23 @@ static vl_code *identify(lua_State *L, const lua_Debug *event)
     return code ? code : &no_code;
 }
 
-static uint32_t call_site(lua_State *L, const vl_frame *top, lua_Debug *caller)
+static const vl_site *call_site(lua_State *L, const vl_frame *top, lua_Debug *caller)
 {
     if (!top->function->chunk)
-        return 0;
+        return vl_live_site(NULL, 0);
     lua_getinfo(L, "l", caller);
-    if (caller->currentline <= 0)
-        return 0;
-    return varve_site_add(vl.engine, top->code->file, 0, 0, (uint32_t)caller->currentline);
+    return vl_live_site(top->function->chunk, caller->currentline > 0 ? (uint32_t)caller->currentline : 0);
 }
 
-static void push(vl_shadow *s, const void *ci, vl_code *code, uint32_t site, uint64_t ticks)
+static void push(vl_shadow *s, lua_State *L, lua_Debug *ar, vl_code *code, const vl_site *site, uint64_t ticks)
 {
     if (s->depth == s->cap && !vl_shadow_grow(s))
         return;
-    s->frames[s->depth++] = (vl_frame){.ci = ci, .code = code, .function = code->function, .site = site};
-    varve_call_begin_at(s->thread, code->function->id, site, ticks);
+    s->frames[s->depth] = (vl_frame){.ci = ar->i_ci, .code = code, .function = code->function, .site = site};
+    atomic_signal_fence(memory_order_release);
+    s->depth++;
+    vl.enter_at(s->cookie, code->function->cookie, site->cookie, ticks);
+    vl_tell_entered(s, L, ar, ticks);
 }
 
 static void on_call(vl_shadow *s, lua_State *L, lua_Debug *ar)
@@ -109,15 +119,22 @@ static void on_call(vl_shadow *s, lua_State *L, lua_Debug *ar)
     bool found = lua_getstack(L, 1, &caller) && vl_shadow_unwind(s, caller.i_ci);
     if (!found)
         vl_shadow_no_caller(s);
-    uint32_t site = found ? call_site(L, &s->frames[s->depth - 1], &caller) : 0;
-    push(s, ar->i_ci, code, site, s->depth ? varve_ticks() : s->tick);
+    const vl_site *site = found ? call_site(L, &s->frames[s->depth - 1], &caller) : vl_live_site(NULL, 0);
+    push(s, L, ar, code, site, s->depth ? varve_ticks() : s->tick);
 }
 
-static void on_return(vl_shadow *s, const lua_Debug *ar)
+static void leave(vl_shadow *s, lua_State *L, lua_Debug *ar, uint64_t ticks)
 {
-    if (!vl_shadow_unwind(s, ar->i_ci) || s->depth <= s->floor)
-        return;
-    vl_shadow_cut(s, s->depth - 1, VARVE_CALL_OK, varve_ticks());
+    vl_tell_left(s, L, ar, VARVE_ENDED_OK, ticks);
+    if (!--s->depth)
+        s->tick = ticks;
+    vl.leave_at(s->cookie, VARVE_ENDED_OK, ticks);
+}
+
+static void on_return(vl_shadow *s, lua_State *L, lua_Debug *ar)
+{
+    if (vl_shadow_unwind(s, ar->i_ci) && s->depth > s->floor)
+        leave(s, L, ar, varve_ticks());
 }
 
 static void on_tail_call(vl_shadow *s, lua_State *L, lua_Debug *ar)
@@ -128,8 +145,8 @@ static void on_tail_call(vl_shadow *s, lua_State *L, lua_Debug *ar)
     }
     vl_code *code = identify(L, ar);
     uint64_t ticks = varve_ticks();
-    vl_shadow_cut(s, s->depth - 1, VARVE_CALL_OK, ticks);
-    push(s, ar->i_ci, code, 0, ticks);
+    leave(s, L, NULL, ticks);
+    push(s, L, ar, code, vl_live_site(NULL, 0), ticks);
 }
 
 void vl_public_hook(lua_State *L, lua_Debug *ar)
@@ -137,10 +154,12 @@ void vl_public_hook(lua_State *L, lua_Debug *ar)
     vl_shadow *s = vl_shadow_at_hook(L);
     if (!s)
         return;
+    if (vl.deferred & VL_DEFERRED_DEATHS)
+        vl_live_settle();
     if (ar->event == LUA_HOOKCALL)
         on_call(s, L, ar);
     else if (ar->event == LUA_HOOKRET)
-        on_return(s, ar);
+        on_return(s, L, ar);
     else if (ar->event == LUA_HOOKTAILCALL)
         on_tail_call(s, L, ar);
     vl_user_hook(s, L, ar);

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "hosts/lua/recorder.h"
+#include "hosts/lua/host.h"
 
 struct vl_chunk;
 

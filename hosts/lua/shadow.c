@@ -1,17 +1,24 @@
 #include "config.h"
-#include "hosts/lua/recorder.h"
+#include "hosts/lua/host.h"
 
 #include <stdlib.h>
+
+#include "hosts/lua/fault.h"
+#include "hosts/lua/layout.h"
+#include "hosts/lua/live.h"
+#include "hosts/lua/tell.h"
 
 #define FIRST_FRAMES 8
 
 static void link_shadow(vl_shadow *s)
 {
+    vl_live_lock();
     s->next = vl.all;
     s->link = &vl.all;
     if (vl.all)
         vl.all->link = &s->next;
     vl.all = s;
+    vl_live_unlock();
 }
 
 vl_shadow *vl_shadow_new(lua_State *L)
@@ -26,9 +33,11 @@ vl_shadow *vl_shadow_new(lua_State *L)
 
 void vl_shadow_free(vl_shadow *s)
 {
+    vl_live_lock();
     *s->link = s->next;
     if (s->next)
         s->next->link = s->link;
+    vl_live_unlock();
     free(s->frames);
     free(s);
 }
@@ -36,18 +45,25 @@ void vl_shadow_free(vl_shadow *s)
 bool vl_shadow_grow(vl_shadow *s)
 {
     uint32_t cap = s->cap ? s->cap * 2 : FIRST_FRAMES;
+    varve_nosuspend_enter(); /* a signal handler may look at the frames */
     vl_frame *frames = cap > s->cap ? realloc(s->frames, cap * sizeof *frames) : NULL;
-    if (!frames)
-        return false;
-    s->frames = frames;
-    s->cap = cap;
-    return true;
+    if (frames) {
+        s->frames = frames;
+        s->cap = cap;
+    }
+    varve_nosuspend_leave();
+    return frames;
 }
 
-void vl_shadow_cut(vl_shadow *s, uint32_t n, varve_call_status status, uint64_t ticks)
+void vl_shadow_cut(vl_shadow *s, uint32_t n, varve_ending how, uint64_t ticks)
 {
-    for (; s->depth > n; s->depth--)
-        varve_call_end_at(s->thread, status, ticks);
+    while (s->depth > n) {
+        if (how == VARVE_ENDED_ERRORED)
+            VARVE_RAISE(vl.host, exception_unwound, vl_id(s), vl_id(s->frames[s->depth - 1].function));
+        vl_tell_left(s, s->L, NULL, how, ticks);
+        s->depth--;
+        vl.leave_at(s->cookie, how, ticks);
+    }
     if (!s->depth)
         s->tick = ticks;
 }
@@ -64,7 +80,7 @@ bool vl_shadow_unwind(vl_shadow *s, const void *ci)
 {
     uint32_t n = vl_shadow_find(s, ci);
     if (n && n < s->depth)
-        vl_shadow_cut(s, n, VARVE_CALL_ERRORED, varve_ticks());
+        vl_fault_land(s, n);
     return n;
 }
 
@@ -81,7 +97,20 @@ vl_shadow *vl_shadow_at_hook(lua_State *L)
 void vl_shadow_no_caller(vl_shadow *s)
 {
     if (s->depth > s->floor)
-        vl_shadow_cut(s, s->floor, VARVE_CALL_ERRORED, varve_ticks());
-    if (!s->thread)
+        vl_fault_unwind(s, s->floor, varve_ticks());
+    if (!s->alive)
         vl_thread_ensure(s);
+}
+
+void vl_user_hook_run(vl_shadow *s, lua_State *L, lua_Debug *ar)
+{
+    /* Lua's masks are bits by event number; a tail call is a call. */
+    int bit = ar->event == LUA_HOOKTAILCALL ? LUA_MASKCALL : 1 << ar->event;
+    lua_Hook user = s->user_hook;
+    if (!user || !(s->user_mask & bit))
+        return;
+    if (vl.private_layout)
+        s->hook_jump = ((const vl_luastate *)(const void *)L)->error_jump;
+    user(L, ar);
+    s->hook_jump = NULL;
 }

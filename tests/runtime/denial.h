@@ -378,10 +378,9 @@ static void note_left(void *ctx, const vv_governor *g)
         world.left[i] = atomic_load(&g->pools[i].used);
 }
 
-static bool denied(void *ctx, vv_owner of)
+static bool denied(void *ctx)
 {
     (void)ctx;
-    (void)of;
     return fault_due(DENY_RESERVATIONS);
 }
 

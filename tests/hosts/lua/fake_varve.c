@@ -279,7 +279,7 @@ void varve_thread_start(varve_thread *t, uint64_t ticks)
 {
     if (!t)
         return;
-    if (t->started)
+    if (t->started && t->home != &top) /* the root's thread begins started */
         fault("started twice");
     t->started = true;
     at(t, ticks);
@@ -305,6 +305,16 @@ void varve_thread_end_at(varve_thread *t, varve_thread_status status, uint64_t t
 void varve_thread_end(varve_thread *t, varve_thread_status status)
 {
     varve_thread_end_at(t, status, varve_ticks());
+}
+
+void varve_thread_bind(varve_thread *t)
+{
+    (void)t;
+}
+
+uint64_t varve_thread_depth(const varve_thread *t)
+{
+    return t ? t->depth : 0;
 }
 
 /* Pre-order without recursion: depth may be 180,000. */

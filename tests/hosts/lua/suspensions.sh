@@ -10,7 +10,7 @@ for file in "$top"/hosts/*/*.c; do
     awk -v name="${file##*/}" '
         FNR == 1 { pass++ }
         /^[a-z].*\(/ && !/;$/ { fn = $0; sub(/\(.*/, "", fn); sub(/.*[ *]/, "", fn); next }
-        pass == 1 && /varve_await_begin/ { helper[fn] = 0 }
+        pass == 1 && /vl\.suspend\(/ { helper[fn] = 0 }
         pass == 2 { for (h in helper) if (fn != h && $0 ~ "(^|[^a-z_])" h "\\(") { helper[h]++; print name ":" fn } }
         END { for (h in helper) if (!helper[h]) print name ":" h }
     ' "$file" "$file"
