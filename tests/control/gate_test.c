@@ -384,6 +384,52 @@ START_TEST(h5_dead_records_come_back)
 }
 END_TEST
 
+static vv_gate_pin held_too_long;
+
+static void leave_late(void *arg)
+{
+    (void)arg;
+    sem_post(&torn_down);
+    while (sem_wait(&may_end) != 0)
+        ;
+    vv_gate_leave(held_too_long, A);
+}
+
+static void *end_inside(void *arg)
+{
+    pthread_setspecific(later_key, &later_key);
+    *(pid_t *)arg = gettid();
+    held_too_long = vv_gate_enter(A);
+    return NULL;
+}
+
+/* The record of a thread that ended inside is nobody else's while that thread may still let go. */
+START_TEST(h5_leave_after_the_end)
+{
+    if (!variant(_i))
+        return;
+    vv_gate_inside_limit(1);
+    sem_init(&torn_down, 0, 0);
+    sem_init(&may_end, 0, 0);
+    ck_assert_int_eq(pthread_key_create(&later_key, leave_late), 0);
+    pthread_t t;
+    pid_t tid;
+    ck_assert_int_eq(pthread_create(&t, NULL, end_inside, &tid), 0);
+    while (sem_wait(&torn_down) != 0)
+        ;
+    ck_assert(empty(A));
+    ck_assert(!vv_gate_register());
+    sem_post(&may_end);
+    ck_assert_int_eq(pthread_join(t, NULL), 0);
+    ck_assert(empty(A));
+    /* The system may know the thread for a moment longer than its joiner. */
+    for (time_t limit = deadline(); !vv_gate_register() && time(NULL) < limit;)
+        sched_yield();
+    ck_assert(vv_gate_register());
+    ck_assert_uint_eq(vv_gate_held(A), 0);
+}
+END_TEST
+
 static void *jump_out(void *arg)
 {
     visitor *v = arg;
@@ -779,6 +825,7 @@ int main(void)
     tcase_add_loop_test(t, h1_torn_down_thread_counts, 0, VARIANTS);
     tcase_add_loop_test(t, h5_thread_ends_inside, 0, VARIANTS);
     tcase_add_loop_test(t, h5_dead_records_come_back, 0, VARIANTS);
+    tcase_add_loop_test(t, h5_leave_after_the_end, 0, VARIANTS);
     tcase_add_loop_test(t, h5_jump_out_names_the_thread, 0, VARIANTS);
     tcase_add_loop_test(t, h6_fork_drops_other_threads, 0, VARIANTS);
     tcase_add_loop_test(t, h6_fork_at_any_time, 0, VARIANTS);
