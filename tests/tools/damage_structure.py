@@ -4,6 +4,7 @@ Each function answers one line that says what it did, or None where it found not
 """
 
 import copy
+import functools
 
 import storebytes as sb
 
@@ -22,14 +23,34 @@ def pick(rng, items):
     return rng.choice(items) if items else None
 
 
+def structural_of(items):
+    """A damage to one of items(store), which the function is given; None where there is none."""
+    def register(function):
+        @structural
+        @functools.wraps(function)
+        def damage(rng, store):
+            found = pick(rng, items(store))
+            return function(rng, store, found) if found else None
+        return damage
+    return register
+
+
 def records(store, tag):
     """[(stream, segment, record)] of all meta records with this tag."""
     return [(stream, segment, record) for stream in store.streams for segment in stream.meta
             for record in segment.records if record[0] == tag]
 
 
+def meta_records(store):
+    return [item for tag in range(4) for item in records(store, tag)]
+
+
 def groups(store):
     return [(stream, segment, group) for stream in store.streams for segment in stream.data for group in segment.groups]
+
+
+def groups_with_contexts(store):
+    return [group for _stream, _segment, group in groups(store) if group.contexts]
 
 
 def facts(store, *tags):
@@ -40,42 +61,30 @@ def facts(store, *tags):
 # Meta records.
 
 
-@structural
-def duplicate_root_record(rng, store):
-    found = pick(rng, records(store, sb.ROOT_STARTED) + records(store, sb.ROOT_ENDED))
-    if not found:
-        return None
+@structural_of(lambda store: records(store, sb.ROOT_STARTED) + records(store, sb.ROOT_ENDED))
+def duplicate_root_record(rng, store, found):
     stream, _segment, record = found
     rng.choice(stream.meta).records.append(copy.deepcopy(record))
     return "%s tag %d" % (stream.name, record[0])
 
 
-@structural
-def duplicate_other_record(rng, store):
-    found = pick(rng, records(store, sb.STREAM_STARTED) + records(store, sb.ENGINE_STARTED))
-    if not found:
-        return None
+@structural_of(lambda store: records(store, sb.STREAM_STARTED) + records(store, sb.ENGINE_STARTED))
+def duplicate_other_record(rng, store, found):
     stream, _segment, record = found
     segment = rng.choice(stream.meta)
     segment.records.insert(rng.randint(0, len(segment.records)), copy.deepcopy(record))
     return "%s tag %d into segment %d" % (stream.name, record[0], segment.sequence)
 
 
-@structural
-def remove_record(rng, store):
-    found = pick(rng, [item for tag in range(4) for item in records(store, tag)])
-    if not found:
-        return None
+@structural_of(meta_records)
+def remove_record(rng, store, found):
     stream, segment, record = found
     segment.records.remove(record)
     return "%s segment %d tag %d" % (stream.name, segment.sequence, record[0])
 
 
-@structural
-def move_record(rng, store):
-    found = pick(rng, [item for tag in range(4) for item in records(store, tag)])
-    if not found:
-        return None
+@structural_of(meta_records)
+def move_record(rng, store, found):
     stream, segment, record = found
     segment.records.remove(record)
     target = rng.choice(stream.meta)
@@ -83,51 +92,36 @@ def move_record(rng, store):
     return "%s tag %d from %d to %d" % (stream.name, record[0], segment.sequence, target.sequence)
 
 
-@structural
-def unknown_meta_tag(rng, store):
-    stream = pick(rng, [stream for stream in store.streams if stream.meta])
-    if not stream:
-        return None
+@structural_of(lambda store: [stream for stream in store.streams if stream.meta])
+def unknown_meta_tag(rng, store, stream):
     segment, tag = rng.choice(stream.meta), rng.choice((4, 9, 255))
     segment.records.append([tag, {"raw": rng.randbytes(rng.randint(0, 5))}])
     return "%s segment %d tag %d" % (stream.name, segment.sequence, tag)
 
 
-@structural
-def record_body_length(rng, store):
-    found = pick(rng, [item for tag in range(4) for item in records(store, tag)])
-    if not found:
-        return None
+@structural_of(meta_records)
+def record_body_length(rng, store, found):
     stream, segment, record = found
     body = sb.META_ENCODERS[record[0]](record[1])
     record[1]["raw"] = body[:-1] if rng.random() < 0.5 else body + b"\0"
     return "%s segment %d tag %d" % (stream.name, segment.sequence, record[0])
 
 
-@structural
-def bad_meta_text(rng, store):
-    found = pick(rng, records(store, sb.STREAM_STARTED) + records(store, sb.ENGINE_STARTED))
-    if not found:
-        return None
+@structural_of(lambda store: records(store, sb.STREAM_STARTED) + records(store, sb.ENGINE_STARTED))
+def bad_meta_text(rng, store, found):
     name = rng.choice(("version", "arch") if found[2][0] == sb.STREAM_STARTED else ("revision", "source"))
     found[2][1][name] = rng.choice(BAD_TEXTS)
     return "%s %s" % (found[0].name, name)
 
 
-@structural
-def bad_health_length(rng, store):
-    found = pick(rng, records(store, sb.ROOT_ENDED))
-    if not found:
-        return None
+@structural_of(lambda store: records(store, sb.ROOT_ENDED))
+def bad_health_length(rng, store, found):
     found[2][1]["health"] = [0] * rng.choice((0, 25, 27))
     return "%s %d fields" % (found[0].name, len(found[2][1]["health"]))
 
 
-@structural
-def root_ended_lies(rng, store):
-    found = pick(rng, records(store, sb.ROOT_ENDED))
-    if not found:
-        return None
+@structural_of(lambda store: records(store, sb.ROOT_ENDED))
+def root_ended_lies(rng, store, found):
     fields, highest = found[2][1], len(found[0].data)
     first, last, count = fields["first"], fields["last"], fields["count"]
     fields["first"], fields["last"], fields["count"] = rng.choice((
@@ -139,39 +133,27 @@ def root_ended_lies(rng, store):
     return "%s %d..%d count %d" % (found[0].name, fields["first"], fields["last"], fields["count"])
 
 
-@structural
-def root_ended_status(rng, store):
-    found = pick(rng, records(store, sb.ROOT_ENDED))
-    if not found:
-        return None
+@structural_of(lambda store: records(store, sb.ROOT_ENDED))
+def root_ended_status(rng, store, found):
     found[2][1]["status"] = rng.choice((5, 255))
     return found[0].name
 
 
-@structural
-def root_ended_flags(rng, store):
-    found = pick(rng, records(store, sb.ROOT_ENDED))
-    if not found:
-        return None
+@structural_of(lambda store: records(store, sb.ROOT_ENDED))
+def root_ended_flags(rng, store, found):
     found[2][1]["flags"] = rng.choice((0, 1, 2, 255))
     return "%s %d" % (found[0].name, found[2][1]["flags"])
 
 
-@structural
-def publish_failures_reported(rng, store):
-    found = pick(rng, records(store, sb.ROOT_ENDED))
-    if not found:
-        return None
+@structural_of(lambda store: records(store, sb.ROOT_ENDED))
+def publish_failures_reported(rng, store, found):
     found[2][1]["health"][rng.choice((7, 9))] = rng.choice((1, U64_MAX))
     lines = [lose_dependency(rng, store) for _ in range(3)]
     return "%s and %s" % (found[0].name, lines)
 
 
-@structural
-def odd_clocks(rng, store):
-    found = pick(rng, records(store, sb.STREAM_STARTED))
-    if not found:
-        return None
+@structural_of(lambda store: records(store, sb.STREAM_STARTED))
+def odd_clocks(rng, store, found):
     found[2][1]["zero"] = rng.choice(BIG)
     begun = pick(rng, records(store, sb.ROOT_STARTED))
     if begun:
@@ -179,30 +161,21 @@ def odd_clocks(rng, store):
     return found[0].name
 
 
-@structural
-def odd_high_water(rng, store):
-    stream = pick(rng, [stream for stream in store.streams if stream.meta])
-    if not stream:
-        return None
+@structural_of(lambda store: [stream for stream in store.streams if stream.meta])
+def odd_high_water(rng, store, stream):
     segment = rng.choice(stream.meta)
     segment.high_water = rng.choice(BIG)
     return "%s segment %d: %d" % (stream.name, segment.sequence, segment.high_water)
 
 
-@structural
-def odd_root(rng, store):
-    found = pick(rng, records(store, sb.ROOT_STARTED) + records(store, sb.ROOT_ENDED))
-    if not found:
-        return None
+@structural_of(lambda store: records(store, sb.ROOT_STARTED) + records(store, sb.ROOT_ENDED))
+def odd_root(rng, store, found):
     found[2][1]["root"] = rng.choice((rng.randbytes(32), bytes(32), b"\xff" * 32, found[0].euid + bytes(16)))
     return found[0].name
 
 
-@structural
-def other_engine_program(rng, store):
-    found = pick(rng, records(store, sb.ENGINE_STARTED))
-    if not found:
-        return None
+@structural_of(lambda store: records(store, sb.ENGINE_STARTED))
+def other_engine_program(rng, store, found):
     found[2][1].update({"program": rng.randbytes(16), "table": rng.choice((None, rng.randbytes(32)))})
     return found[0].name
 
@@ -220,20 +193,14 @@ def segment_count_lie(rng, store):
     return "%s %d" % (type(segment).__name__, segment.sequence)
 
 
-@structural
-def section_count_lie(rng, store):
-    found = pick(rng, groups(store))
-    if not found:
-        return None
+@structural_of(groups)
+def section_count_lie(rng, store, found):
     found[2].count_lies = rng.choice(((1, 0), (0, 1), (-1, 0), (0, -1), (2**62, 0), (0, 2**62)))
     return "%s segment %d %s" % (found[0].name, found[1].sequence, found[2].count_lies)
 
 
-@structural
-def empty_section(rng, store):
-    found = pick(rng, groups(store))
-    if not found:
-        return None
+@structural_of(groups)
+def empty_section(rng, store, found):
     group, choice = found[2], rng.randint(0, 3)
     if choice != 0:
         group.contexts, group.overflow = [], []
@@ -244,11 +211,8 @@ def empty_section(rng, store):
     return "%s segment %d choice %d" % (found[0].name, found[1].sequence, choice)
 
 
-@structural
-def group_order(rng, store):
-    found = pick(rng, groups(store))
-    if not found:
-        return None
+@structural_of(groups)
+def group_order(rng, store, found):
     segment = found[1]
     if rng.random() < 0.5 and len(segment.groups) > 1:
         segment.groups.reverse()
@@ -257,41 +221,29 @@ def group_order(rng, store):
     return "%s segment %d" % (found[0].name, segment.sequence)
 
 
-@structural
-def group_elsewhere(rng, store):
+@structural_of(groups)
+def group_elsewhere(rng, store, found):
     """The same group again in another segment: duplicate facts, doubled counters."""
-    found = pick(rng, groups(store))
-    if not found:
-        return None
     segment = rng.choice(found[0].data)
     segment.groups = sorted(segment.groups + [copy.deepcopy(found[2])], key=lambda group: group.root)
     return "%s from %d to %d" % (found[0].name, found[1].sequence, segment.sequence)
 
 
-@structural
-def group_of_stranger(rng, store):
-    found = pick(rng, groups(store))
-    if not found:
-        return None
+@structural_of(groups)
+def group_of_stranger(rng, store, found):
     found[2].root = rng.choice((rng.randbytes(32), found[2].root[:24] + sb.u64(rng.randint(50, 60))))
     found[1].groups.sort(key=lambda group: group.root)
     return "%s segment %d" % (found[0].name, found[1].sequence)
 
 
-@structural
-def group_health(rng, store):
-    found = pick(rng, groups(store))
-    if not found:
-        return None
+@structural_of(groups)
+def group_health(rng, store, found):
     found[2].health = rng.choice((1, 2, 3, 5, 7, 8, 128, 255))
     return "%s segment %d: %d" % (found[0].name, found[1].sequence, found[2].health)
 
 
-@structural
-def empty_segment(rng, store):
-    stream = pick(rng, [stream for stream in store.streams if stream.meta or stream.data])
-    if not stream:
-        return None
+@structural_of(lambda store: [stream for stream in store.streams if stream.meta or stream.data])
+def empty_segment(rng, store, stream):
     segment = rng.choice(stream.meta + stream.data)
     if isinstance(segment, sb.MetaSegment):
         segment.records = []
@@ -303,11 +255,8 @@ def empty_segment(rng, store):
 # Contexts.
 
 
-@structural
-def bad_context_row(rng, store):
-    found = pick(rng, [group for _stream, _segment, group in groups(store) if group.contexts])
-    if not found:
-        return None
+@structural_of(groups_with_contexts)
+def bad_context_row(rng, store, found):
     row = rng.choice(found.contexts)
     choice = rng.randint(0, 3)
     if choice == 0:
@@ -325,11 +274,8 @@ def bad_context_row(rng, store):
     return "choice %d" % choice
 
 
-@structural
-def saturating_counters(rng, store):
-    found = pick(rng, [group for _stream, _segment, group in groups(store) if group.contexts or group.overflow])
-    if not found:
-        return None
+@structural_of(lambda store: [group for _stream, _segment, group in groups(store) if group.contexts or group.overflow])
+def saturating_counters(rng, store, found):
     for _ in range(3):
         rows = rng.choice([rows for rows in (found.contexts, found.overflow) if rows])
         row = rng.choice(rows)
@@ -341,11 +287,8 @@ def saturating_counters(rng, store):
     return "three counters"
 
 
-@structural
-def doubled_rows(rng, store):
-    found = pick(rng, [group for _stream, _segment, group in groups(store) if group.contexts])
-    if not found:
-        return None
+@structural_of(groups_with_contexts)
+def doubled_rows(rng, store, found):
     row = copy.deepcopy(rng.choice(found.contexts))
     if rng.random() < 0.5:
         row[1] = None
@@ -379,7 +322,7 @@ def lose_dependency(rng, store):
             return None
         found[0].facts.remove(found[1])
         return choice
-    group = pick(rng, [group for _stream, _segment, group in groups(store) if group.contexts])
+    group = pick(rng, groups_with_contexts(store))
     if not group:
         return None
     if choice == "bucket":
@@ -400,11 +343,8 @@ def lose_many_dependencies(rng, store):
     return "%s" % [lose_dependency(rng, store) for _ in range(6)]
 
 
-@structural
-def overflow_reference(rng, store):
-    found = pick(rng, facts(store, sb.SPAN_START, sb.ERROR))
-    if not found:
-        return None
+@structural_of(lambda store: facts(store, sb.SPAN_START, sb.ERROR))
+def overflow_reference(rng, store, found):
     found[1][1]["context"] = (rng.randint(0, 1), rng.randint(0, 2))
     return "tag %d" % found[1][0]
 
@@ -427,11 +367,8 @@ def wrong_code(rng, store):
     return "tag %d %s %s" % (tag, name, found[1][1][name])
 
 
-@structural
-def terminal_links(rng, store):
-    found = pick(rng, facts(store, sb.TERMINAL))
-    if not found:
-        return None
+@structural_of(lambda store: facts(store, sb.TERMINAL))
+def terminal_links(rng, store, found):
     fields = found[1][1]
     if rng.random() < 0.5:
         fields.pop("capture", None)
@@ -442,11 +379,8 @@ def terminal_links(rng, store):
     return "another target"
 
 
-@structural
-def unknown_fact_tag(rng, store):
-    found = pick(rng, groups(store))
-    if not found:
-        return None
+@structural_of(groups)
+def unknown_fact_tag(rng, store, found):
     tag = rng.choice((10, 11, 255))
     found[2].facts.insert(rng.randint(0, len(found[2].facts)), [tag, {"raw": rng.randbytes(rng.randint(0, 9))}])
     return "tag %d" % tag
@@ -463,21 +397,15 @@ def fact_body_length(rng, store):
     return "tag %d" % tag
 
 
-@structural
-def bad_fact_text(rng, store):
-    found = pick(rng, facts(store, sb.THREAD_START, sb.LOG, sb.SCOPE))
-    if not found:
-        return None
+@structural_of(lambda store: facts(store, sb.THREAD_START, sb.LOG, sb.SCOPE))
+def bad_fact_text(rng, store, found):
     names = {sb.THREAD_START: ("name",), sb.LOG: ("level", "message", "event", "distinct"), sb.SCOPE: ("distinct",)}
     found[1][1][rng.choice(names[found[1][0]])] = rng.choice(BAD_TEXTS + (b"n" * 256, b"n" * 257, "\u20ac" * 86))
     return "tag %d" % found[1][0]
 
 
-@structural
-def wrong_magic(rng, store):
-    found = pick(rng, facts(store, sb.ERROR, sb.TERMINAL))
-    if not found:
-        return None
+@structural_of(lambda store: facts(store, sb.ERROR, sb.TERMINAL))
+def wrong_magic(rng, store, found):
     tag, fields = found[1]
     body = bytearray(sb.FACT_ENCODERS[tag](fields))
     body[rng.randint(0, 9)] ^= 1
@@ -485,11 +413,8 @@ def wrong_magic(rng, store):
     return "tag %d" % tag
 
 
-@structural
-def runtime_id_ties(rng, store):
-    found = pick(rng, facts(store, sb.SPAN_START))
-    if not found:
-        return None
+@structural_of(lambda store: facts(store, sb.SPAN_START))
+def runtime_id_ties(rng, store, found):
     group, start = found
     start[1]["annotation"] = rng.choice((None, (2, rng.randbytes(16)), (2**32 - 1, rng.randbytes(16))))
     for _ in range(3):
@@ -499,11 +424,8 @@ def runtime_id_ties(rng, store):
     return "three more"
 
 
-@structural
-def strange_threads(rng, store):
-    found = pick(rng, facts(store, sb.THREAD_START))
-    if not found:
-        return None
+@structural_of(lambda store: facts(store, sb.THREAD_START))
+def strange_threads(rng, store, found):
     group, start = found
     ref = start[1]["thread"][:24] + sb.u64(rng.choice((0, 77, U64_MAX)))
     stranger = {**start[1], "thread": ref, "kind": rng.randint(0, 1)}
@@ -515,12 +437,9 @@ def strange_threads(rng, store):
     return "one more"
 
 
-@structural
-def stray_facts(rng, store):
+@structural_of(groups)
+def stray_facts(rng, store, found):
     """Facts about calls that nothing else mentions."""
-    found = pick(rng, groups(store))
-    if not found:
-        return None
     call = rng.randbytes(40)
     tag = rng.choice((sb.SPAN_END, sb.SPAN_RUNTIME_ID, sb.VALUE, sb.TERMINAL, sb.LOG, sb.SCOPE))
     fields = {
