@@ -250,11 +250,11 @@ void vv_frame_info(vv_frame *f, vv_info i, bool triggers)
     push(f, row->name, needs);
 }
 
-/* A frame that is not on top was left by a jump over those above it. */
+/* A frame that is not on top was come back to by a jump over those above it, which are no memory any more. */
 void vv_frame_pop(const vv_frame *f)
 {
     if (vv_self.top != f)
-        vv_violation(VARVE_ITEM_THROW, vv_self.top ? vv_self.top->name : "nothing", f->name);
+        vv_violation(VARVE_ITEM_THROW, "a jump out of a callback", f->name);
     vv_self.top = f->up;
 }
 

@@ -55,7 +55,7 @@ typedef struct {
     uint64_t bit;   /* 0: the library's own */
     uint32_t flags; /* VARVE_AFTER_ATTACH, ... */
     vv_item items[VV_ITEMS];
-    const char *params, *text;
+    const char *params, *text; /* params as written, with its parentheses */
 } vv_event_row;
 
 typedef struct {

@@ -42,18 +42,17 @@ _Static_assert((uint32_t)VV_EVENTS <= 64, "a profiler's set of implemented event
 #define PREFERRED(v) {VV_IS_##v, #v, NULL}
 #define BECAUSE(v, why) {VV_IS_##v, #v, why}
 #define LIST(...) {__VA_ARGS__}
-#define TEXT(...) #__VA_ARGS__
 
 const vv_event_row vv_event_rows[VV_EVENTS] = {
 #define EVENT(name, bit, flags, contract, params, names, text) \
-    {#name, (bit), (flags), LIST contract, TEXT params, text},
+    {#name, (bit), (flags), LIST contract, #params, text},
     VARVE_EVENTS(EVENT)
 #undef EVENT
 };
 
 const vv_info_row vv_info_rows[VV_INFOS] = {
 #define INFO(name, cls, flags, triggers, contract, params, names, text) \
-    {#name, VV_##cls, (flags), #triggers, LIST contract, TEXT params, text},
+    {#name, VV_##cls, (flags), #triggers, LIST contract, #params, text},
     VARVE_INFO(INFO)
 #undef INFO
 };
