@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <time.h>
 
+#include "base/deadline.h"
 #include "control/block.h"
 
 enum { HINT_MS = 2500, WAIT_LEAST_MS = 300, WAIT_MOST_MS = 5000 };
@@ -121,14 +122,7 @@ static void wait_awhile(varve_host *host, uint64_t ms)
         host->wait(host->wait_me, ms);
         return;
     }
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += (time_t)(ms / 1000);
-    until.tv_nsec += (long)(ms % 1000) * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_sec++;
-        until.tv_nsec -= 1000000000;
-    }
+    struct timespec until = vv_deadline(CLOCK_REALTIME, ms);
     while ((ms ? sem_timedwait(&host->wake, &until) : sem_wait(&host->wake)) != 0 && errno == EINTR)
         continue;
 }

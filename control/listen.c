@@ -7,8 +7,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/deadline.h"
 
 /* How long a client may take to say what it wants. */
 enum { REQUEST_WAIT_MS = 2000, BACKLOG = 8 };
@@ -175,11 +176,7 @@ vv_code vv_listen_open(vv_listen_serve *fn, void *ctx, vv_error *err)
 
 static bool join(unsigned grace_ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    uint64_t ns = (uint64_t)until.tv_nsec + (uint64_t)(grace_ms % 1000) * 1000000;
-    until.tv_sec += (time_t)(grace_ms / 1000 + ns / 1000000000);
-    until.tv_nsec = (long)(ns % 1000000000);
+    struct timespec until = vv_deadline(CLOCK_REALTIME, grace_ms);
     if (pthread_timedjoin_np(at.thread, NULL, &until) == 0)
         return true;
     pthread_detach(at.thread); /* also where the caller is the listener itself */

@@ -7,6 +7,8 @@
  */
 #include "config.h"
 
+#include "control/plugin.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -16,14 +18,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "base/attr.h"
+#include "base/deadline.h"
 #include "control/listen.h"
-#include "control/varve-host.h"
 
-/* How long a request to detach waits for the last callback, and how long the end of the host for a request. */
-enum { DETACH_WAIT_S = 10, DETACH_HINT_MS = 300, CLOSE_GRACE_MS = 2000, LINE_MAX_BYTES = VV_REMOTE_ANSWER_MAX };
+/* CLOSE_GRACE_MS: how long the end of the host waits for a request that is being served. */
+enum { DETACH_HINT_MS = 300, CLOSE_GRACE_MS = 2000, LINE_MAX_BYTES = VV_REMOTE_ANSWER_MAX };
+unsigned vv_plugin_detach_wait_ms = 10000;
 
 typedef struct plugin {
     char name[256];           /* the file's, without folder and ".so" */
@@ -279,9 +281,7 @@ static bool is_there(uint64_t serial)
 /* Under the lock, which it lets go of meanwhile. */
 static bool wait_until_gone(uint64_t serial)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += DETACH_WAIT_S;
+    struct timespec until = vv_deadline(CLOCK_REALTIME, vv_plugin_detach_wait_ms);
     while (is_there(serial))
         if (pthread_cond_timedwait(&at.changed, &at.lock, &until) == ETIMEDOUT)
             return !is_there(serial);
@@ -305,7 +305,8 @@ static vv_remote_outcome detach(const char *name, line *why)
     }
     pthread_mutex_unlock(&at.lock);
     if (outcome == VV_REMOTE_PENDING)
-        fail(why, "%s is told nothing any more, but a callback of it still runs after %d s", its_name, DETACH_WAIT_S);
+        fail(why, "%s is told nothing any more, but a callback of it still runs after %u ms", its_name,
+             vv_plugin_detach_wait_ms);
     return outcome;
 }
 

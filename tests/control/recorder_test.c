@@ -9,7 +9,7 @@
 #include <stdarg.h>
 
 #include "base/sha256.h"
-#include "tests/control/vm.h"
+#include "tests/control/app.h"
 #include "tests/runtime/host.h"
 
 uint64_t size_of_files;
@@ -507,26 +507,6 @@ END_TEST
 
 /* The VM. */
 
-static const vm_op main_ops[] = {{VM_CALL, 1, 0, 1}, {VM_TRY, 2, 0, 2}, {VM_SPAWN, 3, 2, 1}, {VM_SPAWN, 4, 3, 3},
-                                 {VM_COLLECT, 5, 0, 0}, {VM_END, 6, 0, 0}};
-static const vm_op fib_ops[] = {{VM_RETURN_IF, 10, 1, 0}, {VM_CALL, 11, 1, 1}, {VM_CALL, 12, 2, 1}, {VM_END, 13, 0, 0}};
-static const vm_op dig_ops[] = {{VM_ALLOCATE, 20, 16, 0}, {VM_CALL, 21, 0, 2}, {VM_END, 22, 0, 0}};
-static const vm_op wait_ops[] = {{VM_RETURN_IF, 30, 0, 0}, {VM_YIELD, 31, 0, 0}, {VM_CALL, 32, 1, 3},
-                                 {VM_YIELD, 33, 0, 0}, {VM_END, 34, 0, 0}};
-static const vm_body bodies[] = {
-    {"main", main_ops, 1}, {"fib", fib_ops, 10}, {"dig", dig_ops, 20}, {"wait", wait_ops, 30}};
-static const vm_source source = {"app", "app.vm", bodies, VV_ARRAY_LEN(bodies)};
-
-static uint64_t calls_of_fib(int64_t n)
-{
-    return n <= 1 ? 1 : 1 + calls_of_fib(n - 1) + calls_of_fib(n - 2);
-}
-
-static int64_t fib(int64_t n)
-{
-    return n <= 1 ? n : fib(n - 1) + fib(n - 2);
-}
-
 static uint64_t calls_by_name(const look *l, const char *name)
 {
     uint64_t sum = 0;
@@ -545,11 +525,11 @@ static void check_execution(const look *l)
     assert_whole(l);
     ck_assert_int_eq(l->execution->status, VV_EXEC_SUCCEEDED);
     ck_assert_uint_eq(calls_by_name(l, "app.main"), 1);
-    ck_assert_uint_eq(calls_by_name(l, "app.fib"), calls_of_fib(N) + calls_of_fib(N - 2));
-    ck_assert_uint_eq(calls_by_name(l, "app.dig"), VM_DEPTH - 1);
-    ck_assert_uint_eq(calls_by_name(l, "app.wait"), N - 3 + 1);
+    ck_assert_uint_eq(calls_by_name(l, "app.fib"), app_calls_of_fib(N) + app_calls_of_fib(N - 2));
+    ck_assert_uint_eq(calls_by_name(l, "app.dig"), APP_DIGS);
+    ck_assert_uint_eq(calls_by_name(l, "app.wait"), app_waits(N));
     vv_counters all = totals(l);
-    ck_assert_uint_eq(all.error, VM_DEPTH - 1);
+    ck_assert_uint_eq(all.error, APP_DIGS);
     ck_assert_uint_eq(all.ok, all.started - all.error);
     ck_assert_uint_eq(all.await_count, 2 * (N - 3));
     ck_assert_uint_eq(l->fold->thread_count, 3);
@@ -569,13 +549,13 @@ START_TEST(counts_the_vm)
     ck_assert_int_eq(varve_recorder_attach(vm_host(), session), VARVE_OK);
     vm_started();
     vm_domain *d[2] = {vm_domain_open("one", NULL), vm_domain_open("two", "r2")};
-    vm_module *m[2] = {vm_load(d[0], &source), vm_load(d[1], &source)};
+    vm_module *m[2] = {vm_load(d[0], &app), vm_load(d[1], &app)};
     int64_t results[EXECUTIONS];
     for (unsigned i = 0; i < EXECUTIONS; i++)
         vm_start(d[i % 2], vm_function_of(m[i % 2], 0), N, "main", &results[i]);
     ck_assert_uint_eq(vm_run(4), 0);
     for (unsigned i = 0; i < EXECUTIONS; i++)
-        ck_assert_int_eq(results[i], fib(N) + 1);
+        ck_assert_int_eq(results[i], app_result(N));
     vm_domain_close(d[0], VARVE_ENDED_OK);
     vm_domain_close(d[1], VARVE_ENDED_OK);
     ck_assert(vm_close());
@@ -603,9 +583,9 @@ START_TEST(off)
     ck_assert_ptr_null(varve_host_hooks(vm_host()));
     vm_domain *d = vm_domain_open("one", NULL);
     int64_t result;
-    vm_start(d, vm_function_of(vm_load(d, &source), 0), N, "main", &result);
+    vm_start(d, vm_function_of(vm_load(d, &app), 0), N, "main", &result);
     ck_assert_uint_eq(vm_run(2), 0);
-    ck_assert_int_eq(result, fib(N) + 1);
+    ck_assert_int_eq(result, app_result(N));
     vm_domain_close(d, VARVE_ENDED_OK);
     ck_assert(vm_close());
     varve_session_close(session);

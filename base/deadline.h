@@ -1,0 +1,16 @@
+/* Points in time for the system's timed waits. */
+#pragma once
+
+#include <stdint.h>
+#include <time.h>
+
+/* So many ms from now, by the clock the wait uses. */
+static inline struct timespec vv_deadline(clockid_t clock, uint64_t ms)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    uint64_t ns = (uint64_t)t.tv_nsec + ms % 1000 * 1000000;
+    t.tv_sec += (time_t)(ms / 1000 + ns / 1000000000);
+    t.tv_nsec = (long)(ns % 1000000000);
+    return t;
+}
