@@ -90,6 +90,13 @@ static bool receive(int fd, void *packet, size_t size, size_t *ret_n)
     return n > 0;
 }
 
+/* A client that gave up does not want any more what it asked for. */
+static bool is_gone(int fd)
+{
+    struct pollfd p = {.fd = fd, .events = POLLRDHUP};
+    return poll(&p, 1, 0) > 0;
+}
+
 static void answer(int fd, vv_remote_outcome outcome, const char *text)
 {
     uint8_t packet[VV_REMOTE_ANSWER_MAX];
@@ -105,7 +112,7 @@ static void serve(int fd)
     static uint8_t packet[VV_REMOTE_REQUEST_MAX + 1]; /* the listener's thread only */
     char text[VV_REMOTE_ANSWER_MAX] = "";
     size_t n;
-    if (!is_allowed(fd) || !receive(fd, packet, sizeof packet, &n))
+    if (!is_allowed(fd) || !receive(fd, packet, sizeof packet, &n) || is_gone(fd))
         return;
     vv_remote_request q;
     vv_remote_outcome outcome = VV_REMOTE_INVALID;

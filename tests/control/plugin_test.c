@@ -19,7 +19,8 @@ static char *built(const char *path, const char *arguments)
     static unsigned at;
     char *spec = specs[at++ % VV_ARRAY_LEN(specs)];
     const char *top = getenv("top_builddir");
-    snprintf(spec, sizeof specs[0], "%s/%s%s%s", top ? top : ".", path, arguments ? "=" : "", arguments ? arguments : "");
+    snprintf(spec, sizeof specs[0], "%s/%s%s%s", top ? top : ".", path, arguments ? "=" : "",
+             arguments ? arguments : "");
     return spec;
 }
 

@@ -49,7 +49,7 @@ result "each internal header has #pragma once" "$(
         xargs grep -L '^#pragma once$'
 )"
 result "varve.h includes nothing of the house" "$(grep -n '^ *# *include *"' runtime/varve.h)"
-all=$(find base format runtime control reader views server cli hosts web bench fuzz docs tests scripts \
+all=$(find base format runtime control reader views server cli hosts web bench examples fuzz docs tests scripts \
     -type f \( -name '*.[ch]' -o -name '*.js' -o -name '*.mjs' -o -name '*.css' -o -name '*.html' -o -name '*.sh' \
     -o -name '*.py' -o -name '*.lua' -o -name '*.md' \) ! -path tests/tools/layers.sh ! -path web/assets.c | sort)
 result "no note to do something later" "$(printf '%s\n' "$all" | xargs grep -nwE 'TODO|FIXME|XXX' | grep -v 'XXXXXX')"
