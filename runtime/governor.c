@@ -38,7 +38,7 @@ static bool try_reserve(vv_governor *g, vv_pool pool, uint64_t n)
 
 bool vv_reserve(vv_governor *g, vv_pool pool, vv_owner owner, uint64_t n)
 {
-    bool denied = g->test.denies && g->test.denies(g->test.ctx);
+    bool denied = g->test.denies && g->test.denies(g->test.ctx, owner);
     if (!denied && try_reserve(g, pool, n))
         return true;
     if (g->relieve) {

@@ -34,8 +34,8 @@ typedef struct vv_governor vv_governor;
 
 /* What a test puts in. The members may be NULL. */
 typedef struct {
-    bool (*denies)(void *ctx);                       /* each reservation asks: true denies it, whatever room there is */
-    void (*done)(void *ctx, const vv_governor *g);   /* all that was charged should have been given back */
+    bool (*denies)(void *ctx, vv_owner owner);     /* each reservation asks: true denies it, whatever room there is */
+    void (*done)(void *ctx, const vv_governor *g); /* all that was charged should have been given back */
     void *ctx;
 } vv_governor_test;
 

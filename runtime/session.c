@@ -321,6 +321,8 @@ void varve_session_status(const varve_session *session, varve_status *ret_status
         ret_status->reason = "some of the recording could not be written";
     else if (!*ret_status->reason && vv_wstore_is_indeterminate(s->store))
         ret_status->reason = "a commit could not be confirmed: what was recorded since then may be missing";
+    else if (!*ret_status->reason && s->unflushed)
+        ret_status->reason = s->unflushed;
     else if (!*ret_status->reason && (ret_status->records_lost || ret_status->roots_refused))
         ret_status->reason = "some calls or executions found no memory and were not recorded";
 }
@@ -355,6 +357,7 @@ static void print_status(const varve_session *s)
 static void free_active(varve_session *s)
 {
     vv_governor *g = &s->governor;
+    vv_writer_abandon(&s->writer);
     while (s->decoder.execs)
         vv_decoder_drop(&s->decoder, s->decoder.execs);
     for (vv_ring *r = atomic_load(&s->rings), *next; r; r = next) {
@@ -390,7 +393,11 @@ void varve_session_close(varve_session *session)
         if (vv_slot_drop(&s->registry, &s->registry.slots[i], VARVE_ABANDONED, vv_ticks()))
             vv_root_abandoned(s);
     uint64_t deadline = vv_clock_monotonic_ns() + (flush_limit_ms + stop_limit_ms) * 1000000;
-    vv_consumer_flush(s, flush_limit_ms);
+    uint64_t timeouts = vv_wstore_lock_timeouts(s->store);
+    if (!vv_consumer_flush(s, flush_limit_ms))
+        s->unflushed = vv_wstore_lock_timeouts(s->store) > timeouts
+                           ? "another process held the store's lock: the last of the recording is missing"
+                           : "the store took too long: the last of the recording is missing";
     bool stopped = vv_consumer_stop(s, deadline);
     print_status(s);
     unlist_session(s);

@@ -47,6 +47,7 @@ struct varve_session {
     varve_engine *last_engine;
     uint64_t engine_count;
     _Atomic(vv_ring *) rings;
+    const char *unflushed; /* at close, NULL or why not all was written */
     _Atomic uint64_t roots_begun, roots_refused, roots_abandoned, leases_refused;
     _Atomic uint64_t records_lost, awaits_lost, runtime_ids;
     uint64_t runtime_seed[2];

@@ -96,7 +96,7 @@ VARVE_API void varve_session_status(const varve_session *session, varve_status *
 /* Counts of this process over all its sessions; they only grow. Any thread. */
 typedef struct {
     uint64_t meta_batch_lost;   /* meta segments that could not be published */
-    uint64_t root_ended_lost;   /* ends of executions in such: they read as Abandoned */
+    uint64_t root_ended_lost;   /* ends of executions in such, or left at close: they read as Abandoned */
     uint64_t function_table_publish_failed;
     uint64_t profiler_execution_state_unavailable; /* roots that found no slot or no memory */
     uint64_t profiler_thread_lease_unavailable;    /* threads that could not join their execution */

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "format/health_plane.h"
+#include "format/usage.h"
 #include "runtime/process.h"
 
 enum {
@@ -57,6 +58,14 @@ void vv_writer_done(vv_writer *w)
     vv_release(w->governor, VV_POOL_GENERAL, w->charged);
     w->refs = NULL;
     w->flight = NULL;
+}
+
+void vv_writer_abandon(vv_writer *w)
+{
+    uint64_t n = 0;
+    for (const vv_exec *x = w->ended; x; x = x->next_ended)
+        n++;
+    vv_count(VV_COUNT_ROOT_ENDED_LOST, n);
 }
 
 static uint64_t facts_bytes(const vv_facts *q)
@@ -607,11 +616,26 @@ static void terms_settled(vv_writer *w, unsigned outcome)
             x->terms = outcome;
 }
 
-/* Through the latch the ends have one try: the terms must leave them room. */
+/* At most: a terminal batch with so many ends, and what a latched store puts in front of them. */
+static uint64_t terminal_bytes(const vv_writer *w, uint64_t ends)
+{
+    uint64_t records = ends;
+    for (const vv_exec *x = w->decoder->admitted; x; x = x->next_admitted)
+        records++;
+    uint64_t n = VV_META_HEADER + VV_SEAL_BYTES + records * META_RECORD_MAX;
+    if (vv_wstore_next(w->store, VV_PLANE_META) == 1)
+        n += META_RECORD_MAX + strlen(w->version);
+    for (const varve_engine *e = first_engine(w); e; e = next_engine(e))
+        if (!e->announced)
+            n += META_RECORD_MAX + e->source.s.n + e->revision.s.n;
+    return n;
+}
+
+/* Through the latch the ends have one try: the terms must leave them room, and the ledger of both. */
 static bool terms_fit(const vv_writer *w, size_t terms, uint64_t ends)
 {
     return vv_wstore_latch(w->store) == VV_LATCH_OPEN ||
-           vv_wstore_fits(w->store, terms + ends * META_RECORD_MAX + VV_META_HEADER + VV_SEAL_BYTES);
+           vv_wstore_fits(w->store, terms + terminal_bytes(w, ends) + VV_USAGE_BYTES);
 }
 
 /* One file of terms, of the ends from x on; *ret_rest is where the next goes on. False: blocked. */

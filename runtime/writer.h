@@ -53,6 +53,9 @@ VV_MUST_CHECK bool vv_writer_init(vv_writer *w, vv_wstore *store, vv_decoder *d,
                                   const char *version, size_t segment_target);
 void vv_writer_done(vv_writer *w);
 
+/* The session ends: what was not published by now is counted as lost. */
+void vv_writer_abandon(vv_writer *w);
+
 /* An execution has ended: it leaves its slot, and what it still has waits, as small as may be. */
 void vv_writer_hand_off(vv_writer *w, vv_exec *x);
 /* Whether a cycle would write anything. */

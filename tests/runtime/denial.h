@@ -378,9 +378,10 @@ static void note_left(void *ctx, const vv_governor *g)
         world.left[i] = atomic_load(&g->pools[i].used);
 }
 
-static bool denied(void *ctx)
+static bool denied(void *ctx, vv_owner of)
 {
     (void)ctx;
+    (void)of;
     return fault_due(DENY_RESERVATIONS);
 }
 

@@ -95,9 +95,33 @@ START_TEST(gate_stopped_lock_holder)
 }
 END_TEST
 
-/* It never goes on: the host ends in bounded time all the same, and what was committed before is whole. */
+/* Ends the session; text is the line it prints for VARVE_STATUS. */
+static void close_and_listen(varve_session *v, char *text, size_t size)
+{
+    int out[2], old = dup(STDERR_FILENO);
+    ck_assert_int_eq(pipe(out), 0);
+    dup2(out[1], STDERR_FILENO);
+    setenv("VARVE_STATUS", "1", 1);
+    varve_session_close(v);
+    unsetenv("VARVE_STATUS");
+    dup2(old, STDERR_FILENO);
+    close(old);
+    close(out[1]);
+    ssize_t n = read(out[0], text, size - 1);
+    ck_assert_int_gt(n, 0);
+    text[n] = 0;
+    close(out[0]);
+}
+
+/*
+ * It never goes on: the host ends in bounded time all the same, says that something is missing, and what was committed
+ * before is whole.
+ */
 START_TEST(gate_stopped_for_good)
 {
+    char line[1024];
+    varve_process_counts before, after;
+    varve_process_counters(&before);
     rig g = rig_live(store_make_quick(), 20);
     uint32_t f = function(g.engine, "f");
     record_execution(g.engine, f, 3);
@@ -105,8 +129,11 @@ START_TEST(gate_stopped_for_good)
     pid_t pid = stopped_holder(g.store.root);
     record_execution(g.engine, f, 3);
     uint64_t from = now_ms();
-    varve_session_close(g.session);
+    close_and_listen(g.session, line, sizeof line);
     ck_assert_uint_lt(now_ms() - from, 7000);
+    ck_assert_msg(strstr(line, ": another process held the store's lock") != NULL, "%s", line);
+    varve_process_counters(&after);
+    ck_assert_uint_eq(after.root_ended_lost, before.root_ended_lost + 1);
     /* A new session can't be had, and says so, also within bounds. */
     varve_options o = options_in(&g.store, NULL);
     varve_session *next = varve_session_open(&o);

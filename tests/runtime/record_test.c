@@ -256,16 +256,46 @@ START_TEST(live_and_growing)
     ck_assert_uint_eq(l.table.function_count, 3);
     ck_assert_uint_eq(started(&l, "main>b"), 1);
     ck_assert_mem_eq(&l.stream->engines[0].program, &l.stream->engines[1].program, 16);
+    ck_assert_uint_eq(l.table.file_count, 0);
+    look_done(&l);
+    /* A file that only a call site names comes with a table too. */
+    varve_call_begin(t, f_b, varve_site_add(g.engine, varve_file_add(g.engine, "late"), 1, 2, 3));
+    varve_call_end(t, VARVE_CALL_OK);
+    ck_assert(varve_flush(g.session, 10000));
+    l = look_at(&g.store);
+    ck_assert_uint_eq(l.stream->engine_count, 3);
+    ck_assert_uint_eq(l.table.file_count, 1);
     look_done(&l);
     varve_call_end(t, VARVE_CALL_OK);
     rig_end(&g);
     varve_session_close(g.session);
     l = look_at(&g.store);
     assert_whole(&l);
-    ck_assert_uint_eq(totals(&l).started, 12);
+    ck_assert_uint_eq(totals(&l).started, 13);
     ck_assert(self_of_all(&l) == counters_of(&l, "main").inclusive_ns);
     look_done(&l);
     rig_remove(&g);
+}
+END_TEST
+
+/* What is there when an execution starts is told with it, so that a reader looks for its groups behind that. */
+START_TEST(starts_behind_what_is_there)
+{
+    rig g = rig_live(store_make(), 3600000);
+    uint32_t f = function(g.engine, "f");
+    for (unsigned i = 0; i < 3; i++) {
+        record_execution(g.engine, f, 1);
+        ck_assert(varve_flush(g.session, 10000));
+    }
+    varve_session_close(g.session);
+    look l = look_store(g.store.root);
+    for (unsigned i = 0; i < 3; i++) {
+        look_fold(&l, 0, i);
+        ck_assert_uint_eq(l.execution->start_high_water, i);
+        ck_assert_uint_eq(l.execution->first, i + 1);
+    }
+    look_done(&l);
+    store_remove(&g.store);
 }
 END_TEST
 
@@ -547,6 +577,7 @@ int main(void)
     tcase_add_test(c, dies_suspended);
     tcase_add_test(c, os_threads);
     tcase_add_test(c, live_and_growing);
+    tcase_add_test(c, starts_behind_what_is_there);
     tcase_add_test(c, published_by_time);
     tcase_add_test(c, thousand_roots);
     tcase_add_test(c, deep);

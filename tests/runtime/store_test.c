@@ -5,11 +5,12 @@
 
 #include <errno.h>
 #include <ftw.h>
+#include <limits.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
 
 #include "format/usage.h"
 #include "tests/testing.h"
@@ -36,14 +37,61 @@ static void teardown(void)
     nftw(dir, remove_entry, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Faults by step: os is what the step fails with, as long as times is not used up. */
+/*
+ * What made the store durable, in order: "fsync NAME SIZE" and "rename NAME", with names below the root. These stand
+ * before libc's, and do what those do.
+ */
+static char journal[4096];
+static bool keeps_journal;
+
+static void note(const char *what, int dirfd, const char *name, long long size)
+{
+    char link[64], path[PATH_MAX] = "";
+    snprintf(link, sizeof link, "/proc/self/fd/%d", dirfd);
+    if (!keeps_journal || readlink(link, path, sizeof path - 1) < 0 || strncmp(path, root, strlen(root)) != 0)
+        return;
+    strncat(path, name, sizeof path - strlen(path) - 1);
+    const char *below = path + strlen(root);
+    size_t n = strlen(journal);
+    if (strstr(below, ".pending") && !strstr(below, "usage"))
+        below = "/tmp/*";
+    snprintf(journal + n, sizeof journal - n, size < 0 ? "%s %s\n" : "%s %s %lld\n", what, below, size);
+}
+
+int fsync(int fd)
+{
+    struct stat st;
+    note("fsync", fd, "", fstat(fd, &st) == 0 && S_ISREG(st.st_mode) ? (long long)st.st_size : -1);
+    return (int)syscall(SYS_fsync, fd);
+}
+
+int renameat(int from_dir, const char *from, int to_dir, const char *to)
+{
+    char slashed[PATH_MAX];
+    snprintf(slashed, sizeof slashed, "/%s", to);
+    note("rename", to_dir, slashed, -1);
+    return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, 0);
+}
+
+/* Faults by step: os is what the step fails with, as long as times is not used up; at it, foreign appears. */
 typedef struct {
     vv_step at;
     int os, times;
     unsigned seen[VV_STEPS];
     size_t write_at_most;
     uint64_t free;
+    const char *foreign;
 } faults;
+
+static void put_file(const char *name, const char *text)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    FILE *f = fopen(path, "w");
+    ck_assert_ptr_nonnull(f);
+    fputs(text, f);
+    fclose(f);
+}
 
 static int fault_step(void *ctx, vv_step step)
 {
@@ -52,6 +100,8 @@ static int fault_step(void *ctx, vv_step step)
     if (step != f->at || f->times == 0)
         return 0;
     f->times--;
+    if (f->foreign)
+        put_file(f->foreign, "foreign");
     return f->os;
 }
 
@@ -156,16 +206,6 @@ static bool exists(const char *name)
     return stat(path, &st) == 0;
 }
 
-static void put_file(const char *name, const char *text)
-{
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", root, name);
-    FILE *f = fopen(path, "w");
-    ck_assert_ptr_nonnull(f);
-    fputs(text, f);
-    fclose(f);
-}
-
 #define SEVENS "streams/07070707070707070707070707070707"
 
 START_TEST(sequences_and_reopening)
@@ -189,6 +229,25 @@ START_TEST(sequences_and_reopening)
     put_file(SEVENS "/data/00000000000000000003.bamldata", "a torn tail of more than thirty-two bytes");
     vv_error_clear(&err);
     ck_assert_int_eq(try_open(&s, 7, NULL, 1 << 30, &err), VV_ERR_CORRUPT);
+}
+END_TEST
+
+/* The order of a publication: the bytes, the name, the directory, and the ledger in the same way. */
+START_TEST(gate_durable_in_order)
+{
+    static const char ledger_lines[] = "fsync /tmp/usage-state.pending 48\nrename /usage.state\nfsync \n";
+    char want[1024];
+    keeps_journal = true;
+    vv_wstore *s = open_store(7, NULL);
+    snprintf(want, sizeof want, "%sfsync /" SEVENS "/meta\nfsync /" SEVENS "/data\nfsync /" SEVENS "/health\n",
+             ledger_lines);
+    ck_assert_str_eq(journal, want);
+    *journal = 0;
+    ck_assert_int_eq(publish(s, VV_PLANE_DATA).outcome, VV_COMMITTED);
+    snprintf(want, sizeof want, "fsync /tmp/* 82\nrename /" SEVENS "/data/00000000000000000001.bamldata\n"
+             "fsync /" SEVENS "/data\n%s", ledger_lines);
+    ck_assert_str_eq(journal, want);
+    vv_wstore_close(s);
 }
 END_TEST
 
@@ -229,6 +288,8 @@ static const struct {
     {VV_STEP_DIRECTORY, EACCES, VV_LATCH_PERMISSION, VV_LATCH_OPEN, false},
     {VV_STEP_CREATE, ENOSPC, VV_LATCH_DISK, VV_LATCH_DISK, false},
     {VV_STEP_WRITE, ENOSPC, VV_LATCH_DISK, VV_LATCH_DISK, false},
+    {VV_STEP_WRITE, EDQUOT, VV_LATCH_DISK, VV_LATCH_DISK, false},
+    {VV_STEP_WRITE, EFBIG, VV_LATCH_DISK, VV_LATCH_DISK, false},
     {VV_STEP_WRITE, EIO, VV_LATCH_UNAVAILABLE, VV_LATCH_OPEN, false},
     {VV_STEP_FSYNC_FILE, EIO, VV_LATCH_UNAVAILABLE, VV_LATCH_OPEN, true},
     {VV_STEP_FSYNC_FILE, ENOSPC, VV_LATCH_DISK, VV_LATCH_DISK, true},
@@ -336,6 +397,13 @@ START_TEST(limits)
     s = open_store(7, &f);
     ck_assert_int_eq(vv_wstore_latch(s), VV_LATCH_DISK);
     vv_wstore_close(s);
+    /* A store that is too large already, and one that is just full. */
+    uint64_t usage = ledger();
+    for (unsigned over = 0; over < 2; over++) {
+        ck_assert_int_eq(try_open(&s, 7, NULL, usage - over, NULL), VV_OK);
+        ck_assert_int_eq(vv_wstore_latch(s), over ? VV_LATCH_DISK : VV_LATCH_OPEN);
+        vv_wstore_close(s);
+    }
 }
 END_TEST
 
@@ -375,14 +443,26 @@ START_TEST(objects)
 }
 END_TEST
 
+/*
+ * A foreign file of the name is never replaced: one that was there before costs nothing, beside one that appears while
+ * ours is written (2nd turn) the temporary stays and is charged.
+ */
 START_TEST(conflict)
 {
-    vv_wstore *s = open_store(7, NULL);
-    put_file(SEVENS "/data/00000000000000000001.bamldata", "foreign");
+    static const char name[] = SEVENS "/data/00000000000000000001.bamldata";
+    faults f = {.at = VV_STEP_FSYNC_FILE, .times = _i, .foreign = name};
+    vv_wstore *s = open_store(7, &f);
+    if (!_i)
+        put_file(name, "foreign");
     vv_published p = publish(s, VV_PLANE_DATA);
     ck_assert_int_eq(p.outcome, VV_LOST);
     ck_assert_int_eq(p.reason, VV_LATCH_CONFLICT);
     ck_assert_int_eq(vv_wstore_latch(s), VV_LATCH_UNAVAILABLE);
+    ck_assert_uint_eq(ledger(), _i ? 48 + 82 : 48);
+    char path[256];
+    struct stat st;
+    snprintf(path, sizeof path, "%s/%s", root, name);
+    ck_assert(stat(path, &st) == 0 && st.st_size == (off_t)strlen("foreign"));
     vv_wstore_close(s);
 }
 END_TEST
@@ -450,13 +530,14 @@ int main(void)
     TCase *c = test_case("store", 30);
     tcase_add_checked_fixture(c, setup, teardown);
     tcase_add_test(c, sequences_and_reopening);
+    tcase_add_test(c, gate_durable_in_order);
     tcase_add_test(c, in_use_by_another_process);
     tcase_add_loop_test(c, fails_before_the_rename, 0, (int)VV_ARRAY_LEN(before));
     tcase_add_loop_test(c, indeterminate, 0, (int)VV_ARRAY_LEN(after));
     tcase_add_test(c, short_writes);
     tcase_add_test(c, limits);
     tcase_add_test(c, objects);
-    tcase_add_test(c, conflict);
+    tcase_add_loop_test(c, conflict, 0, 2);
     tcase_add_test(c, usage_scan);
     tcase_add_loop_test(c, gitignore, 0, (int)VV_ARRAY_LEN(ignores));
     tcase_add_test(c, bad_roots);
