@@ -22,10 +22,10 @@ static size_t dirty_words(uint32_t cap)
 static void release_arrays(vv_governor *g, vv_node *nodes, vv_node_cold *cold, uint64_t *dirty, uint32_t *slots,
                            uint32_t cap)
 {
-    vv_gov_free(g, VV_POOL_GENERAL, nodes, cap * sizeof *nodes);
-    vv_gov_free(g, VV_POOL_GENERAL, cold, cap * sizeof *cold);
-    vv_gov_free(g, VV_POOL_GENERAL, dirty, dirty_words(cap) * 8);
-    vv_gov_free(g, VV_POOL_GENERAL, slots, 2ULL * cap * sizeof *slots);
+    vv_gov_free(g, VV_POOL_GENERAL, VV_OWN_POPULATION, nodes, cap * sizeof *nodes);
+    vv_gov_free(g, VV_POOL_GENERAL, VV_OWN_POPULATION, cold, cap * sizeof *cold);
+    vv_gov_free(g, VV_POOL_GENERAL, VV_OWN_POPULATION, dirty, dirty_words(cap) * 8);
+    vv_gov_free(g, VV_POOL_GENERAL, VV_OWN_POPULATION, slots, 2ULL * cap * sizeof *slots);
 }
 
 void vv_cct_done(vv_cct *c)

@@ -44,7 +44,7 @@ void vv_decoder_drop(vv_decoder *d, vv_exec *x)
     vv_cct_done(&x->cct);
     d->fact_count -= x->facts.count;
     vv_facts_done(&x->facts, d->governor);
-    vv_gov_free(d->governor, VV_POOL_GENERAL, x->group, x->group_bytes);
+    vv_gov_free(d->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, x->group, x->group_bytes);
     if (x->prev)
         x->prev->next = x->next;
     else
@@ -53,7 +53,7 @@ void vv_decoder_drop(vv_decoder *d, vv_exec *x)
         x->next->prev = x->prev;
     if (x->slot)
         x->slot->exec = NULL;
-    vv_gov_free(d->governor, VV_POOL_GENERAL, x, sizeof *x);
+    vv_gov_free(d->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, x, sizeof *x);
 }
 
 static inline uint64_t to_ns(vv_decoder *d, uint64_t low)
@@ -142,10 +142,10 @@ static vv_lthread *new_thread(vv_decoder *d, vv_exec *x, uint64_t number)
 
 static void admit(vv_decoder *d, vv_slot *slot)
 {
-    vv_exec *x = vv_gov_alloc(d->governor, VV_POOL_GENERAL, VV_OWN_WRITER, sizeof *x);
+    vv_exec *x = vv_gov_alloc(d->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, sizeof *x);
     if (!x && d->relieve) {
         d->relieve(d->ctx, NULL);
-        x = vv_gov_alloc(d->governor, VV_POOL_GENERAL, VV_OWN_WRITER, sizeof *x);
+        x = vv_gov_alloc(d->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, sizeof *x);
     }
     if (!x) {
         d->admissions_lost++;
@@ -597,7 +597,7 @@ bool vv_decoder_rollover(vv_decoder *d, vv_exec *x)
         }
         x->rollover_at = x->cct.count + d->epoch_nodes / 2;
     }
-    vv_gov_free(d->governor, VV_POOL_GENERAL, keep, keep_bytes);
-    vv_gov_free(d->governor, VV_POOL_GENERAL, map, map_bytes);
+    vv_gov_free(d->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, keep, keep_bytes);
+    vv_gov_free(d->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, map, map_bytes);
     return ok;
 }

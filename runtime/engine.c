@@ -26,6 +26,11 @@ void *vv_table_at(const vv_table *t, uint32_t i)
     return chunk + (size_t)in * t->item;
 }
 
+static void give_back(vv_governor *g, void *p, size_t n)
+{
+    vv_gov_free(g, VV_POOL_GENERAL, VV_OWN_POPULATION, p, n);
+}
+
 /* Room for the next entry, which becomes visible with table_push. */
 static void *table_next(vv_table *t, vv_governor *g)
 {
@@ -51,7 +56,7 @@ static uint32_t table_push(vv_table *t)
 static void table_done(vv_table *t, vv_governor *g)
 {
     for (unsigned k = 0; k < VV_TABLE_CHUNKS; k++)
-        vv_gov_free(g, VV_POOL_GENERAL, atomic_load(&t->chunks[k]), (size_t)t->item * VV_TABLE_FIRST << k);
+        give_back(g, atomic_load(&t->chunks[k]), (size_t)t->item * VV_TABLE_FIRST << k);
 }
 
 /* A charged copy, cut and made valid; p is NULL where there is no memory. */
@@ -70,7 +75,7 @@ static vv_str copy_text(vv_governor *g, const char *s)
 
 static void free_text(vv_governor *g, vv_str s)
 {
-    vv_gov_free(g, VV_POOL_GENERAL, (char *)(uintptr_t)s.p, s.n + 1);
+    give_back(g, (char *)(uintptr_t)s.p, s.n + 1);
 }
 
 static bool copy_opt(vv_governor *g, const char *s, vv_opt_str *ret)
@@ -131,10 +136,10 @@ void vv_engine_free(varve_engine *e, vv_governor *g)
     table_done(&e->functions, g);
     table_done(&e->files, g);
     table_done(&e->sites, g);
-    vv_gov_free(g, VV_POOL_GENERAL, e->site_index, e->site_index ? (e->site_mask + 1ULL) * sizeof(uint32_t) : 0);
-    vv_gov_free(g, VV_POOL_GENERAL, e->file_index, e->file_index ? (e->file_mask + 1ULL) * sizeof(uint32_t) : 0);
+    give_back(g, e->site_index, e->site_index ? (e->site_mask + 1ULL) * sizeof(uint32_t) : 0);
+    give_back(g, e->file_index, e->file_index ? (e->file_mask + 1ULL) * sizeof(uint32_t) : 0);
     pthread_mutex_destroy(&e->lock);
-    vv_gov_free(g, VV_POOL_GENERAL, e, sizeof *e);
+    give_back(g, e, sizeof *e);
 }
 
 static uint64_t mix(uint64_t h)
@@ -202,7 +207,7 @@ static bool index_room(const varve_engine *e, vv_governor *g, uint32_t **index, 
             i = (i + 1) & (cap - 1);
         bigger[i] = h;
     }
-    vv_gov_free(g, VV_POOL_GENERAL, *index, *index ? (*mask + 1ULL) * sizeof **index : 0);
+    give_back(g, *index, *index ? (*mask + 1ULL) * sizeof **index : 0);
     *index = bigger;
     *mask = cap - 1;
     return true;

@@ -43,7 +43,7 @@ static bool map_room(vv_lthread_map *m, vv_governor *g)
     for (uint64_t i = 0; i < m->cap; i++)
         if (m->slots[i])
             map_place(slots, cap, m->slots[i]);
-    vv_gov_free(g, VV_POOL_GENERAL, m->slots, m->cap * sizeof *slots);
+    vv_gov_free(g, VV_POOL_GENERAL, VV_OWN_POPULATION, m->slots, m->cap * sizeof *slots);
     m->slots = slots;
     m->cap = cap;
     return true;
@@ -71,7 +71,7 @@ void vv_lthread_map_done(varve_engine *e, vv_governor *g)
     for (uint64_t i = 0; i < e->threads.cap; i++)
         while (e->threads.slots[i])
             vv_lthread_drop(e->threads.slots[i], g);
-    vv_gov_free(g, VV_POOL_GENERAL, e->threads.slots, e->threads.cap * sizeof(vv_lthread *));
+    vv_gov_free(g, VV_POOL_GENERAL, VV_OWN_POPULATION, e->threads.slots, e->threads.cap * sizeof(vv_lthread *));
     e->threads = (vv_lthread_map){NULL, 0, 0};
 }
 
@@ -104,9 +104,9 @@ void vv_lthread_drop(vv_lthread *t, vv_governor *g)
         t->exec->threads = t->next;
     if (t->next)
         t->next->prev = t->prev;
-    vv_gov_free(g, VV_POOL_GENERAL, t->frames, t->cap * sizeof *t->frames);
-    vv_gov_free(g, VV_POOL_GENERAL, t->name, t->name_len);
-    vv_gov_free(g, VV_POOL_GENERAL, t, sizeof *t);
+    vv_gov_free(g, VV_POOL_GENERAL, VV_OWN_CALLS, t->frames, t->cap * sizeof *t->frames);
+    vv_gov_free(g, VV_POOL_GENERAL, VV_OWN_POPULATION, t->name, t->name_len);
+    vv_gov_free(g, VV_POOL_GENERAL, VV_OWN_POPULATION, t, sizeof *t);
 }
 
 bool vv_lthread_grow(vv_lthread *t, vv_governor *g)
@@ -153,6 +153,6 @@ void vv_facts_add(vv_facts *q, const vv_fact *f)
 
 void vv_facts_done(vv_facts *q, vv_governor *g)
 {
-    vv_gov_free(g, VV_POOL_GENERAL, q->bytes, q->cap);
+    vv_gov_free(g, VV_POOL_GENERAL, VV_OWN_EVIDENCE, q->bytes, q->cap);
     *q = (vv_facts){NULL, 0, 0, 0};
 }

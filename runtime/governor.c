@@ -38,6 +38,7 @@ static bool try_reserve(vv_governor *g, vv_pool pool, uint64_t n)
 
 bool vv_reserve(vv_governor *g, vv_pool pool, vv_owner owner, uint64_t n)
 {
+    n = vv_charge(owner, n);
     bool denied = g->test.denies && g->test.denies(g->test.ctx, owner);
     if (!denied && try_reserve(g, pool, n))
         return true;
@@ -50,9 +51,10 @@ bool vv_reserve(vv_governor *g, vv_pool pool, vv_owner owner, uint64_t n)
     return false;
 }
 
-void vv_release(vv_governor *g, vv_pool pool, uint64_t n)
+void vv_release(vv_governor *g, vv_pool pool, vv_owner owner, uint64_t n)
 {
-    atomic_fetch_sub_explicit(&g->pools[pool].used, n, memory_order_acq_rel);
+    if (n)
+        atomic_fetch_sub_explicit(&g->pools[pool].used, vv_charge(owner, n), memory_order_acq_rel);
 }
 
 void *vv_gov_alloc(vv_governor *g, vv_pool pool, vv_owner owner, size_t n)
@@ -60,7 +62,7 @@ void *vv_gov_alloc(vv_governor *g, vv_pool pool, vv_owner owner, size_t n)
     return vv_gov_grow(g, pool, owner, NULL, 0, n);
 }
 
-void vv_gov_free(vv_governor *g, vv_pool pool, void *p, size_t n)
+void vv_gov_free(vv_governor *g, vv_pool pool, vv_owner owner, void *p, size_t n)
 {
     if (!p)
         return;
@@ -68,7 +70,7 @@ void vv_gov_free(vv_governor *g, vv_pool pool, void *p, size_t n)
         munmap(p, n);
     else
         free(p);
-    vv_release(g, pool, vv_alloc_charge(n));
+    vv_release(g, pool, owner, vv_alloc_charge(owner, n));
 }
 
 /* A mapping is zero; other memory is not. */
@@ -82,17 +84,17 @@ static void *block_new(size_t n)
 
 void *vv_gov_grow(vv_governor *g, vv_pool pool, vv_owner owner, void *p, size_t old, size_t n)
 {
-    if (n > SIZE_MAX / 2 || !vv_reserve(g, pool, owner, vv_alloc_charge(n)))
+    if (n > SIZE_MAX / 2 || !vv_reserve(g, pool, owner, vv_alloc_charge(owner, n)))
         return NULL;
     uint8_t *q = block_new(n);
     if (!q) {
-        vv_release(g, pool, vv_alloc_charge(n));
+        vv_release(g, pool, owner, vv_alloc_charge(owner, n));
         return NULL;
     }
     if (old)
         memcpy(q, p, old);
     if (n < VV_ALLOC_LARGE)
         memset(q + old, 0, n - old);
-    vv_gov_free(g, pool, p, old);
+    vv_gov_free(g, pool, owner, p, old);
     return q;
 }

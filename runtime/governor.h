@@ -50,17 +50,31 @@ struct vv_governor {
     vv_governor_test test;
 };
 
-/* What an allocation of n bytes is charged: its rounding, the allocator's share, and a least charge, so that tiny items
- * can't be many for nothing. */
-enum { VV_ALLOC_ALIGN = 64, VV_ALLOC_MARGIN = 64, VV_ALLOC_MIN = 256 };
+/* What a reservation of n bytes is charged: at least its owner's figure, so that tiny items can't be many for
+ * nothing. */
+static inline uint64_t vv_charge(vv_owner owner, uint64_t n)
+{
+    static const uint64_t least[VV_OWNERS] = {
+        [VV_OWN_TRANSPORT] = 262144, /* a ring's segment */
+        [VV_OWN_POPULATION] = 256,
+        [VV_OWN_CALLS] = 320,
+        [VV_OWN_JOINS] = 256,
+        [VV_OWN_EVIDENCE] = 256,
+        [VV_OWN_VALUES] = 512,
+        [VV_OWN_WRITER] = 65536, /* a batch */
+    };
+    return n < least[owner] ? least[owner] : n;
+}
+
+enum { VV_ALLOC_ALIGN = 64, VV_ALLOC_MARGIN = 64 };
 /* From this size on a block is a mapping of its own, which goes back to the system at once when it is freed. */
 enum { VV_ALLOC_LARGE = 131072, VV_ALLOC_PAGE = 4096 };
-static inline uint64_t vv_alloc_charge(uint64_t n)
+
+/* What an allocation of n bytes is charged: its rounding, the allocator's share, and the least charge. */
+static inline uint64_t vv_alloc_charge(vv_owner owner, uint64_t n)
 {
-    if (n >= VV_ALLOC_LARGE)
-        return (n + VV_ALLOC_PAGE - 1) / VV_ALLOC_PAGE * VV_ALLOC_PAGE;
-    uint64_t charge = (n + VV_ALLOC_ALIGN - 1) / VV_ALLOC_ALIGN * VV_ALLOC_ALIGN + VV_ALLOC_MARGIN;
-    return charge < VV_ALLOC_MIN ? VV_ALLOC_MIN : charge;
+    uint64_t unit = n >= VV_ALLOC_LARGE ? VV_ALLOC_PAGE : VV_ALLOC_ALIGN;
+    return vv_charge(owner, (n + unit - 1) / unit * unit + (n >= VV_ALLOC_LARGE ? 0 : VV_ALLOC_MARGIN));
 }
 
 void vv_governor_init(vv_governor *g, const uint64_t limits[VV_POOLS]);
@@ -70,14 +84,16 @@ void vv_governor_done(vv_governor *g);
  * governor is shared. */
 void vv_governor_on_denial(vv_governor *g, void (*relieve)(void *ctx), void *ctx);
 
-/* Charges n bytes; false (and one denial of the pool's owner) where the pool can't hold them, also after relief. */
+/* Charges n bytes (vv_charge); false (and one denial of the pool's owner) where the pool can't hold them, also after
+ * relief. */
 VV_MUST_CHECK bool vv_reserve(vv_governor *g, vv_pool pool, vv_owner owner, uint64_t n);
-void vv_release(vv_governor *g, vv_pool pool, uint64_t n);
+/* What was reserved by this owner in one piece of n bytes; 0 is nothing. */
+void vv_release(vv_governor *g, vv_pool pool, vv_owner owner, uint64_t n);
 
 /* Reserve (vv_alloc_charge) and allocate in one step; NULL where either fails. Memory is zeroed and aligned for a cache
  * line. */
 VV_MUST_CHECK void *vv_gov_alloc(vv_governor *g, vv_pool pool, vv_owner owner, size_t n);
-/* p may be NULL. n is the size it was allocated with. */
-void vv_gov_free(vv_governor *g, vv_pool pool, void *p, size_t n);
+/* p may be NULL. n is the size it was allocated with, by this owner. */
+void vv_gov_free(vv_governor *g, vv_pool pool, vv_owner owner, void *p, size_t n);
 /* A larger block with the first old bytes of p (which is freed) and zeroes after; NULL leaves p as it was. */
 VV_MUST_CHECK void *vv_gov_grow(vv_governor *g, vv_pool pool, vv_owner owner, void *p, size_t old, size_t n);

@@ -341,7 +341,7 @@ static varve_thread *thread_new(varve_engine *e, vv_slot *slot, uint32_t generat
 
 static void free_awaits(varve_session *s, varve_thread *t)
 {
-    vv_gov_free(&s->governor, VV_POOL_GENERAL, t->awaits, t->await_cap * sizeof *t->awaits);
+    vv_gov_free(&s->governor, VV_POOL_GENERAL, VV_OWN_CALLS, t->awaits, t->await_cap * sizeof *t->awaits);
     t->awaits = NULL;
 }
 
@@ -366,7 +366,7 @@ void vv_handles_done(varve_session *s)
         next = slab->next;
         for (unsigned i = 0; i < SLAB_HANDLES; i++)
             free_awaits(s, &slab->handles[i]);
-        vv_gov_free(&s->governor, VV_POOL_GENERAL, slab, sizeof *slab);
+        vv_gov_free(&s->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, slab, sizeof *slab);
     }
     for (uint32_t i = 0; i < s->registry.count; i++)
         free_awaits(s, &s->handles.roots[i]);

@@ -15,7 +15,7 @@ static vv_segment *segment_new(vv_governor *g)
         return NULL;
     void *p = mmap(NULL, VV_SEGMENT_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     if (p == MAP_FAILED) {
-        vv_release(g, VV_POOL_GENERAL, VV_SEGMENT_BYTES);
+        vv_release(g, VV_POOL_GENERAL, VV_OWN_TRANSPORT, VV_SEGMENT_BYTES);
         return NULL;
     }
     return p;
@@ -26,12 +26,12 @@ static void segment_free(vv_governor *g, vv_segment *s)
     if (!s)
         return;
     munmap(s, VV_SEGMENT_BYTES);
-    vv_release(g, VV_POOL_GENERAL, VV_SEGMENT_BYTES);
+    vv_release(g, VV_POOL_GENERAL, VV_OWN_TRANSPORT, VV_SEGMENT_BYTES);
 }
 
 vv_ring *vv_ring_new(vv_governor *g, vv_wake *wake, struct varve_engine *engine)
 {
-    vv_ring *r = vv_gov_alloc(g, VV_POOL_GENERAL, VV_OWN_TRANSPORT, sizeof *r);
+    vv_ring *r = vv_gov_alloc(g, VV_POOL_GENERAL, VV_OWN_POPULATION, sizeof *r);
     if (!r)
         return NULL;
     r->governor = g;
@@ -58,7 +58,7 @@ void vv_ring_detach(vv_ring *r)
     }
     for (unsigned i = 0; i < VV_RING_SPARES; i++)
         segment_free(r->governor, atomic_exchange(&r->spares[i], NULL));
-    vv_release(r->governor, VV_POOL_GENERAL, vv_alloc_charge(sizeof *r));
+    vv_release(r->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, vv_alloc_charge(VV_OWN_POPULATION, sizeof *r));
     r->at = r->end = NULL;
     r->governor = NULL;
     r->tail = NULL;

@@ -198,8 +198,8 @@ static void free_session(varve_session *s)
     if (s->handles.roots)
         vv_handles_done(s);
     vv_registry_done(&s->registry);
-    vv_release(&s->governor, VV_POOL_CONTROL, s->fixed_control);
-    vv_release(&s->governor, VV_POOL_GENERAL, s->fixed_general);
+    vv_release(&s->governor, VV_POOL_CONTROL, VV_OWN_POPULATION, s->fixed_control);
+    vv_release(&s->governor, VV_POOL_GENERAL, VV_OWN_WRITER, s->fixed_general);
     vv_governor_done(&s->governor);
     free(s->root);
     free(s);

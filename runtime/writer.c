@@ -53,9 +53,9 @@ void vv_writer_done(vv_writer *w)
     vv_wr_done(&w->file);
     vv_wr_done(&w->cct);
     vv_wr_done(&w->evidence);
-    vv_gov_free(w->governor, VV_POOL_GENERAL, w->refs, w->refs_cap * sizeof *w->refs);
-    vv_gov_free(w->governor, VV_POOL_GENERAL, w->flight, w->flight_cap * sizeof *w->flight);
-    vv_release(w->governor, VV_POOL_GENERAL, w->charged);
+    vv_gov_free(w->governor, VV_POOL_GENERAL, VV_OWN_WRITER, w->refs, w->refs_cap * sizeof *w->refs);
+    vv_gov_free(w->governor, VV_POOL_GENERAL, VV_OWN_WRITER, w->flight, w->flight_cap * sizeof *w->flight);
+    vv_release(w->governor, VV_POOL_GENERAL, VV_OWN_WRITER, w->charged);
     w->refs = NULL;
     w->flight = NULL;
 }
@@ -98,7 +98,8 @@ static void encode_group(vv_writer *w, vv_exec *x)
 {
     size_t most =
         16 + (size_t)x->cct.dirty_count * ROW_MAX + (x->cct.overflowed ? OVERFLOW_MAX : 0) + facts_bytes(&x->facts);
-    uint8_t *p = most <= w->segment_target / 4 ? vv_gov_alloc(w->governor, VV_POOL_GENERAL, VV_OWN_WRITER, most) : NULL;
+    bool small = most <= w->segment_target / 4;
+    uint8_t *p = small ? vv_gov_alloc(w->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, most) : NULL;
     if (!p) {
         w->urgent = true;
         return;
@@ -107,7 +108,7 @@ static void encode_group(vv_writer *w, vv_exec *x)
      * later. */
     vv_cct_ref *refs = malloc((x->cct.dirty_count + 1ULL) * sizeof *refs);
     if (!refs) {
-        vv_gov_free(w->governor, VV_POOL_GENERAL, p, most);
+        vv_gov_free(w->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, p, most);
         w->urgent = true;
         return;
     }
@@ -298,7 +299,7 @@ static bool segment_is_full(const vv_writer *w, size_t want)
 
 static void drop_group(vv_writer *w, vv_exec *x)
 {
-    vv_gov_free(w->governor, VV_POOL_GENERAL, x->group, x->group_bytes);
+    vv_gov_free(w->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, x->group, x->group_bytes);
     w->group_bytes -= x->group_bytes;
     x->group = NULL;
 }

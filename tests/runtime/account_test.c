@@ -134,7 +134,7 @@ static uint64_t take_memory(run *r)
 
 static void give_memory(run *r, uint64_t n)
 {
-    vv_release(&r->g.session->governor, VV_POOL_GENERAL, n);
+    vv_release(&r->g.session->governor, VV_POOL_GENERAL, VV_OWN_VALUES, n);
 }
 
 /* All that was recorded is read while no memory is left. */

@@ -8,7 +8,7 @@
 #include "runtime/sizing.h"
 #include "tests/testing.h"
 
-static const uint64_t limits[VV_POOLS] = {1000, 2000, 4000};
+static const uint64_t limits[VV_POOLS] = {1 << 20, 2 << 20, 4 << 20};
 
 enum { ASKERS = 16 };
 
@@ -54,7 +54,7 @@ START_TEST(gate_pools_do_not_borrow)
     for (unsigned p = 0; p < VV_POOLS; p++)
         ck_assert(vv_reserve(&g, p, VV_OWN_WRITER, limits[p]));
     for (unsigned p = 0; p < VV_POOLS; p++) {
-        vv_release(&g, p, limits[p]);
+        vv_release(&g, p, VV_OWN_WRITER, limits[p]);
         for (unsigned k = 0; k < VV_POOLS; k++)
             for (unsigned o = 0; o < VV_OWNERS && k != p; o++)
                 ck_assert(!vv_reserve(&g, k, o, 1));
@@ -78,7 +78,7 @@ static void give_back(void *ctx)
 {
     cache *c = ctx;
     c->calls++;
-    vv_release(c->g, VV_POOL_GENERAL, c->cached);
+    vv_release(c->g, VV_POOL_GENERAL, VV_OWN_TRANSPORT, c->cached);
     c->cached = 0;
 }
 
@@ -87,46 +87,78 @@ START_TEST(gate_denial_routine)
 {
     vv_governor g;
     vv_governor_init(&g, limits);
-    cache c = {&g, 1500, 0};
+    cache c = {&g, 300000, 0};
     vv_governor_on_denial(&g, give_back, &c);
-    ck_assert(vv_reserve(&g, VV_POOL_GENERAL, VV_OWN_TRANSPORT, 4000));
+    ck_assert(vv_reserve(&g, VV_POOL_GENERAL, VV_OWN_TRANSPORT, limits[VV_POOL_GENERAL]));
     ck_assert_uint_eq(c.calls, 0);
-    ck_assert(vv_reserve(&g, VV_POOL_GENERAL, VV_OWN_CALLS, 1500));
+    ck_assert(vv_reserve(&g, VV_POOL_GENERAL, VV_OWN_CALLS, 300000));
     ck_assert_uint_eq(c.calls, 1);
     ck_assert_uint_eq(atomic_load(&g.denials[VV_POOL_GENERAL][VV_OWN_CALLS]), 0);
     ck_assert(!vv_reserve(&g, VV_POOL_GENERAL, VV_OWN_CALLS, 1));
     ck_assert_uint_eq(c.calls, 2);
     ck_assert_uint_eq(atomic_load(&g.denials[VV_POOL_GENERAL][VV_OWN_CALLS]), 1);
-    ck_assert_uint_eq(atomic_load(&g.pools[VV_POOL_GENERAL].used), 4000);
+    ck_assert_uint_eq(atomic_load(&g.pools[VV_POOL_GENERAL].used), limits[VV_POOL_GENERAL]);
 }
 END_TEST
 
-/* What an owner's item is charged at least, and that growth, failure and free leave nothing behind. */
+/* What an occupied item of each owner is charged at least, reserved or allocated; both give back what they took. */
+static const struct {
+    vv_owner owner;
+    uint64_t least;
+} least[] = {
+    {VV_OWN_TRANSPORT, 262144}, {VV_OWN_POPULATION, 256}, {VV_OWN_CALLS, 320},    {VV_OWN_JOINS, 256},
+    {VV_OWN_EVIDENCE, 256},     {VV_OWN_VALUES, 512},     {VV_OWN_WRITER, 65536},
+};
+_Static_assert(VV_ARRAY_LEN(least) == VV_OWNERS, "each owner");
+
 START_TEST(gate_least_charges)
+{
+    vv_owner owner = least[_i].owner;
+    uint64_t n = least[_i].least;
+    vv_governor g;
+    vv_governor_init(&g, limits);
+    _Atomic uint64_t *used = &g.pools[VV_POOL_GENERAL].used;
+    const uint64_t sizes[] = {1, n - 1, n, n + 1, 3 * n};
+    for (unsigned i = 0; i < VV_ARRAY_LEN(sizes); i++) {
+        ck_assert(vv_reserve(&g, VV_POOL_GENERAL, owner, sizes[i]));
+        ck_assert_uint_eq(atomic_load(used), sizes[i] < n ? n : sizes[i]);
+        vv_release(&g, VV_POOL_GENERAL, owner, sizes[i]);
+        ck_assert_uint_eq(atomic_load(used), 0);
+    }
+    void *tiny = vv_gov_alloc(&g, VV_POOL_GENERAL, owner, 1);
+    ck_assert_ptr_nonnull(tiny);
+    ck_assert_uint_eq(atomic_load(used), n);
+    tiny = vv_gov_grow(&g, VV_POOL_GENERAL, owner, tiny, 1, 100);
+    ck_assert_uint_eq(atomic_load(used), n);
+    vv_gov_free(&g, VV_POOL_GENERAL, owner, tiny, 100);
+    vv_release(&g, VV_POOL_GENERAL, owner, 0);
+    ck_assert_uint_eq(atomic_load(used), 0);
+}
+END_TEST
+
+/* Growth, failure and free leave nothing behind. */
+START_TEST(charges_of_a_block)
 {
     static const uint64_t wide[VV_POOLS] = {0, 0, 100000};
     vv_governor g;
     vv_governor_init(&g, wide);
     _Atomic uint64_t *used = &g.pools[VV_POOL_GENERAL].used;
-    void *tiny = vv_gov_alloc(&g, VV_POOL_GENERAL, VV_OWN_POPULATION, 1);
-    ck_assert_ptr_nonnull(tiny);
-    ck_assert_uint_eq(atomic_load(used), 256);
     uint8_t *p = vv_gov_alloc(&g, VV_POOL_GENERAL, VV_OWN_CALLS, 1000);
-    ck_assert_uint_eq(atomic_load(used), 256 + 1024 + 64);
+    ck_assert_uint_eq(atomic_load(used), 1024 + 64);
     for (unsigned i = 0; i < 1000; i++)
         ck_assert_uint_eq(p[i], 0);
     memset(p, 7, 1000);
     p = vv_gov_grow(&g, VV_POOL_GENERAL, VV_OWN_CALLS, p, 1000, 2000);
-    ck_assert_uint_eq(atomic_load(used), 256 + 2048 + 64);
+    ck_assert_uint_eq(atomic_load(used), 2048 + 64);
     for (unsigned i = 0; i < 2000; i++)
         ck_assert_uint_eq(p[i], i < 1000 ? 7 : 0);
     ck_assert_ptr_null(vv_gov_grow(&g, VV_POOL_GENERAL, VV_OWN_CALLS, p, 2000, 99000));
     ck_assert_uint_eq(p[999], 7);
     ck_assert_ptr_null(vv_gov_alloc(&g, VV_POOL_GENERAL, VV_OWN_CALLS, SIZE_MAX));
-    vv_gov_free(&g, VV_POOL_GENERAL, p, 2000);
-    vv_gov_free(&g, VV_POOL_GENERAL, tiny, 1);
-    vv_gov_free(&g, VV_POOL_GENERAL, NULL, 77);
+    vv_gov_free(&g, VV_POOL_GENERAL, VV_OWN_CALLS, p, 2000);
+    vv_gov_free(&g, VV_POOL_GENERAL, VV_OWN_CALLS, NULL, 77);
     ck_assert_uint_eq(atomic_load(used), 0);
+    ck_assert_uint_eq(vv_alloc_charge(VV_OWN_CALLS, VV_ALLOC_LARGE + 1), VV_ALLOC_LARGE + VV_ALLOC_PAGE);
 }
 END_TEST
 
@@ -175,7 +207,8 @@ int main(void)
     tcase_add_test(c, gate_sixteen_askers);
     tcase_add_test(c, gate_pools_do_not_borrow);
     tcase_add_test(c, gate_denial_routine);
-    tcase_add_test(c, gate_least_charges);
+    tcase_add_loop_test(c, gate_least_charges, 0, (int)VV_ARRAY_LEN(least));
+    tcase_add_test(c, charges_of_a_block);
     tcase_add_loop_test(c, gate_derived_sizing, 0, (int)VV_ARRAY_LEN(sizes));
     tcase_add_test(c, gate_sizing_refuses_too_little);
     return test_run();

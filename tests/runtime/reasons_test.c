@@ -234,7 +234,7 @@ static void lost_start(run *r)
 
 static void no_execution_state(run *r)
 {
-    deny(r, VV_OWN_WRITER);
+    deny(r, VV_OWN_POPULATION);
     second_root(r, false);
     settle(r->g.session);
     r->denying = false;
