@@ -72,7 +72,7 @@ int main(int argc, char **argv)
     /* A reader that hangs up is a write error with its line and status, not a silent death. */
     signal(SIGPIPE, SIG_IGN);
     int status = command(argc, argv);
-    if (fflush(stdout) != 0 && status == VV_EXIT_OK)
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == VV_EXIT_OK)
         status = vv_cli_fail(VV_EXIT_STORE, "standard output: write failed; the answer is cut short");
     return status;
 }

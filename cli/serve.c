@@ -98,14 +98,18 @@ static int serve(const vv_cli *c, const vv_server_options *so, const vv_http_opt
         vv_server_free(server);
         return fail_start(&err, ho->listen);
     }
+    int status = VV_EXIT_OK;
     printf("listening on %s\n", vv_http_url(http));
-    fflush(stdout);
-    if (vv_cli_has(c, "open"))
-        open_browser(vv_http_url(http));
-    wait_for_end(http, &stop, idle_ns);
+    if (fflush(stdout) != 0) {
+        status = vv_cli_fail(VV_EXIT_STORE, "standard output: the server's address can't be written");
+    } else {
+        if (vv_cli_has(c, "open"))
+            open_browser(vv_http_url(http));
+        wait_for_end(http, &stop, idle_ns);
+    }
     vv_http_stop(http, DRAIN_NS);
     vv_server_free(server);
-    return VV_EXIT_OK;
+    return status;
 }
 
 static int run(const vv_cli *c)

@@ -82,7 +82,8 @@ static void print_totals(const vv_digest *d)
     }
     printf("\n%s calls, %s errors, %s cancelled", vv_cli_count(a, d->totals.calls), vv_cli_count(b, d->totals.errors),
            vv_cli_count(e, d->totals.cancelled));
-    printf("; %" PRIu64 " contexts, %" PRIu64 " threads, %" PRIu64 " spans kept\n", d->contexts, d->threads, d->spans);
+    printf("; %s contexts, %s threads, %s spans kept\n", vv_cli_count(a, d->contexts), vv_cli_count(b, d->threads),
+           vv_cli_count(e, d->spans));
     printf("inclusive %s", vv_cli_duration(a, d->totals.inclusive_ns));
     printf(", spawned %s", vv_cli_duration(a, d->totals.spawned_inclusive_ns));
     printf(", self %s", vv_cli_duration(a, d->totals.self_ns));
@@ -91,7 +92,8 @@ static void print_totals(const vv_digest *d)
 
 static void print_issues(const vv_evidence *e)
 {
-    if (e->issues_total)
+    char n[VV_CELL];
+    if (e->issues_total || e->overflow_calls || e->timing_incomplete)
         printf("\nissues\n");
     for (size_t i = 0; i < e->issue_count && i < ISSUES_SHOWN; i++) {
         char text[VV_ISSUE_TEXT];
@@ -101,9 +103,9 @@ static void print_issues(const vv_evidence *e)
     if (e->issues_total > ISSUES_SHOWN)
         printf("  and %" PRIu64 " more\n", e->issues_total - ISSUES_SHOWN);
     if (e->overflow_calls)
-        printf("  %" PRIu64 " calls without a context of their own (overflow)\n", e->overflow_calls);
+        printf("  %s calls without a context of their own (overflow)\n", vv_cli_count(n, e->overflow_calls));
     if (e->timing_incomplete)
-        printf("  %" PRIu64 " contexts with incomplete timing\n", e->timing_incomplete);
+        printf("  %s contexts with incomplete timing\n", vv_cli_count(n, e->timing_incomplete));
 }
 
 static void print_count(bool *any, vv_str name, uint64_t value, bool loss)

@@ -50,6 +50,9 @@ static void print_foot(const vv_digest *d, size_t rows, size_t shown)
            vv_cli_count(calls, d->totals.calls), vv_cli_duration(self, d->totals.self_ns));
     vv_cli_print_painted(vv_cli_verdict_paint(d->evidence.verdict), vv_verdict_name(d->evidence.verdict));
     printf("\n");
+    if (d->evidence.overflow_calls)
+        printf("%s of the calls found no memory for a place of their own (overflow), and are in no row\n",
+               vv_cli_count(calls, d->evidence.overflow_calls));
 }
 
 static int print_table(const vv_profile *p, const vv_digest *d, unsigned by, uint64_t limit)

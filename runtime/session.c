@@ -111,9 +111,12 @@ static char *store_root(const varve_options *o, vv_error *err)
     char path[PATH_MAX];
     vv_store_origin origin;
     const char *env = getenv("BAML_PROFILE_DIR");
-    if ((!env || !*env) && o->store_root && *o->store_root)
-        snprintf(path, sizeof path, "%s", o->store_root);
-    else if (vv_store_path(path, sizeof path, &origin, err) != VV_OK)
+    bool given = (!env || !*env) && o->store_root && *o->store_root;
+    if (given && (size_t)snprintf(path, sizeof path, "%s", o->store_root) >= sizeof path) {
+        vv_fail(err, VV_ERR_LIMIT, "the store's path is longer than %zu bytes", sizeof path - 1);
+        return NULL;
+    }
+    if (!given && vv_store_path(path, sizeof path, &origin, err) != VV_OK)
         return NULL;
     for (size_t n = strlen(path); n > 1 && path[n - 1] == '/'; n--)
         path[n - 1] = 0;

@@ -367,6 +367,20 @@ static vv_code settle_planes(vv_wstore *s, vv_error *err)
     return VV_OK;
 }
 
+/* A root that is a link is opened where it leads to: there its lease is, and below it nothing may be a link. */
+static vv_code follow_root(vv_wstore *s, vv_error *err)
+{
+    struct stat st;
+    if (lstat(s->root, &st) < 0 || !S_ISLNK(st.st_mode))
+        return VV_OK;
+    char *real = realpath(s->root, NULL);
+    if (!real)
+        return vv_fail_os(err, errno, "follow the link");
+    free(s->root);
+    s->root = real;
+    return VV_OK;
+}
+
 /* Parent directories, .gitignore, the lease beside the root, the root. */
 static vv_code open_root(vv_wstore *s, vv_error *err)
 {
@@ -375,15 +389,18 @@ static vv_code open_root(vv_wstore *s, vv_error *err)
         return vv_fail(err, VV_ERR_ARG, "%s names no store", s->root);
     if (slash > s->root) {
         *slash = 0;
-        vv_code rc = vv_mkdirs(AT_FDCWD, s->root, err);
+        vv_code made = vv_mkdirs(AT_FDCWD, s->root, err);
         *slash = '/';
-        if (rc != VV_OK)
-            return rc;
+        if (made != VV_OK)
+            return made;
     }
     write_gitignore(s->root);
+    vv_code rc = follow_root(s, err);
+    if (rc != VV_OK)
+        return rc;
     if (asprintf(&lease, "%s.lock", s->root) < 0)
         return vv_fail(err, VV_ERR_NOMEM, "no memory");
-    vv_code rc = open_lock_file(AT_FDCWD, lease, &s->lease_fd, err);
+    rc = open_lock_file(AT_FDCWD, lease, &s->lease_fd, err);
     free(lease);
     if (rc == VV_OK)
         rc = lock_within(s->lease_fd, false, LOCK_WAIT_MS, err);

@@ -12,12 +12,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
     CONNECTIONS = 1024,
+    FILES = 256, /* descriptors that are left to the store, at best */
     TIMEOUT_SECONDS = 30,
     CONNECTION_MEMORY = 128 * 1024, /* request line, headers, and the piece of a body on its way */
     STACK = 1024 * 1024,
@@ -31,11 +33,17 @@ typedef union {
     struct sockaddr_in6 v6;
 } address;
 
+typedef struct call call;
+
 struct vv_http {
     vv_server *server;
     struct MHD_Daemon *daemon;
     int fd;
     char url[80], literal[64];
+    unsigned connections; /* at most */
+    pthread_mutex_t lock;
+    call *oldest, *newest; /* that wait for a client's request to be whole; under the lock */
+    unsigned waiting;
     atomic_uint active;
     _Atomic uint64_t last_ns;
 };
@@ -44,18 +52,61 @@ struct vv_http {
  * A connection, and the request on its way. Made with the connection: the library doesn't tell of the end of each
  * request that it refuses itself.
  */
-typedef struct {
+struct call {
     vv_http *http;
+    int fd;
+    call *older, *newer;
+    bool waiting;
     char *target;
     size_t uploaded;
     bool counted, met;
-} call;
+};
 
 static uint64_t now_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void leave_queue(call *c)
+{
+    vv_http *h = c->http;
+    if (!c->waiting)
+        return;
+    *(c->older ? &c->older->newer : &h->oldest) = c->newer;
+    *(c->newer ? &c->newer->older : &h->newest) = c->older;
+    c->older = c->newer = NULL;
+    c->waiting = false;
+    h->waiting--;
+}
+
+static void stop_waiting(call *c)
+{
+    pthread_mutex_lock(&c->http->lock);
+    leave_queue(c);
+    pthread_mutex_unlock(&c->http->lock);
+}
+
+/*
+ * The connection waits for its client. Where many do, the one that has waited longest is hung up: clients that are slow,
+ * or only there, keep nobody out. A socket is closed only after its call has left the queue.
+ */
+static void start_waiting(call *c)
+{
+    vv_http *h = c->http;
+    pthread_mutex_lock(&h->lock);
+    leave_queue(c);
+    c->older = h->newest;
+    *(h->newest ? &h->newest->newer : &h->oldest) = c;
+    h->newest = c;
+    c->waiting = true;
+    if (++h->waiting > h->connections - h->connections / 4) {
+        call *slow = h->oldest;
+        leave_queue(slow);
+        shutdown(slow->fd, SHUT_RDWR);
+    }
+    pthread_mutex_unlock(&h->lock);
 }
 
 static void end_request(call *c)
@@ -65,20 +116,26 @@ static void end_request(call *c)
         atomic_fetch_sub(&c->http->active, 1);
     }
     free(c->target);
-    *c = (call){.http = c->http};
+    c->target = NULL;
+    c->uploaded = 0;
+    c->counted = c->met = false;
 }
 
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
                           enum MHD_ConnectionNotificationCode code)
 {
     call *c = *context;
-    (void)connection;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        c = calloc(1, sizeof *c);
-        if (c)
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        c = info ? calloc(1, sizeof *c) : NULL;
+        if (c) {
             c->http = cls;
+            c->fd = info->connect_fd;
+            start_waiting(c);
+        }
         *context = c;
     } else if (c) {
+        stop_waiting(c);
         end_request(c);
         free(c);
         *context = NULL;
@@ -104,8 +161,10 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
     (void)cls;
     (void)connection;
     (void)code;
-    if (*con_cls)
+    if (*con_cls) {
         end_request(*con_cls);
+        start_waiting(*con_cls);
+    }
     *con_cls = NULL;
 }
 
@@ -203,6 +262,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         *upload_size = 0;
         return c->uploaded > UPLOAD_MAX ? MHD_NO : MHD_YES;
     }
+    stop_waiting(c);
     vv_request rq = {.method = method, .target = c->target};
     vv_response rs = {0};
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, read_header, &rq);
@@ -291,6 +351,22 @@ static vv_code set_guard(vv_http *h, const vv_http_options *o, unsigned port, vv
     return VV_OK;
 }
 
+/* As many connections as there are descriptors for: without one left, nobody could be answered, or even refused. */
+static unsigned connection_limit(void)
+{
+    struct rlimit r;
+    const rlim_t want = CONNECTIONS + FILES;
+    if (getrlimit(RLIMIT_NOFILE, &r) != 0)
+        return CONNECTIONS / 4;
+    if (r.rlim_cur < want && r.rlim_cur < r.rlim_max) {
+        struct rlimit more = {.rlim_cur = r.rlim_max < want ? r.rlim_max : want, .rlim_max = r.rlim_max};
+        if (setrlimit(RLIMIT_NOFILE, &more) == 0)
+            r = more;
+    }
+    rlim_t n = r.rlim_cur >= 2 * FILES ? r.rlim_cur - FILES : r.rlim_cur / 4;
+    return n > CONNECTIONS ? CONNECTIONS : n < 4 ? 4 : (unsigned)n;
+}
+
 static vv_code start_daemon(vv_http *h, vv_error *err)
 {
     /* A thread for each connection: a fold may take seconds, and holds up nobody else. */
@@ -298,7 +374,7 @@ static vv_code start_daemon(vv_http *h, vv_error *err)
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC, 0, NULL, NULL,
         on_request, h, MHD_OPTION_LISTEN_SOCKET, h->fd, MHD_OPTION_URI_LOG_CALLBACK, on_target, h,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
-        MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS,
+        MHD_OPTION_CONNECTION_LIMIT, h->connections,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         (size_t)CONNECTION_MEMORY, MHD_OPTION_THREAD_STACK_SIZE, (size_t)STACK, MHD_OPTION_END);
     return h->daemon ? VV_OK : vv_fail(err, VV_ERR_IO, "the HTTP library did not start");
@@ -314,6 +390,8 @@ vv_code vv_http_start(vv_http **ret, vv_server *server, const vv_http_options *o
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a server");
     h->server = server;
     h->fd = -1;
+    h->connections = connection_limit();
+    pthread_mutex_init(&h->lock, NULL);
     atomic_store(&h->last_ns, now_ns());
     vv_code rc = VV_OK;
     if (!parse_listen(o->listen, &a, &len, h->literal))
@@ -328,6 +406,7 @@ vv_code vv_http_start(vv_http **ret, vv_server *server, const vv_http_options *o
         rc = start_daemon(h, err);
     if (rc != VV_OK) {
         vv_close(&h->fd);
+        pthread_mutex_destroy(&h->lock);
         free(h);
         return rc;
     }
@@ -359,5 +438,6 @@ void vv_http_stop(vv_http *h, uint64_t drain_ns)
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     MHD_stop_daemon(h->daemon);
     vv_close(&h->fd);
+    pthread_mutex_destroy(&h->lock);
     free(h);
 }

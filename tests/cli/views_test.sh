@@ -36,7 +36,13 @@ is "top: by self time" "app.Helper app.Main baml.sys.print" "$("$varve" top 0c0d
 is "top: sorted by name" "app.Helper" "$("$varve" top 0c0d0e0f.1.1 --sort name -n 1 | awk 'NR == 2 {print $(NF - 1)}')"
 is "top: incomplete times give no share" "-" "$("$varve" top 0c0d0e0f.1.1 -n 1 | awk 'NR == 2 {print $3}')"
 is "show: the verdict" partial "$("$varve" show 0c0d0e0f.1.1 | awk '/^evidence/ {print $2}')"
+is "top: calls that are in no row" "3 of the calls found no memory" "$("$varve" top 0c0d0e0f.1.1 | tail -1 | cut -c1-30)"
+is "show: calls without a context are an issue" "issues 3 calls" "$("$varve" show 0c0d0e0f.1.1 | sed -n '/^issues/,/overflow/p' | sed '$!{1!d}' | xargs | cut -c1-14)"
 is "show: an equation" "error_links 1 = 1 holds" "$("$varve" show 0c0d0e0f.1.5 | grep '  error_links ' | xargs)"
+
+# A server whose address nobody can read does not stay.
+timeout 20 "$varve" serve --listen 127.0.0.1:0 >/dev/full 2>"$dir/err"
+is "serve: no room for its address" "5 1" "$? $(wc -l <"$dir/err")"
 
 # Standard descriptors that are closed stay unused.
 "$varve" ls --json >&- 2>"$dir/err"

@@ -288,6 +288,29 @@ START_TEST(no_file_may_be_written)
 }
 END_TEST
 
+/* A host that has closed its standard streams finds none of the store's files in their place. */
+START_TEST(no_standard_streams)
+{
+    enum { AWAY = 100 };
+    test_store s = store_make();
+    for (int fd = 0; fd < 3; fd++) {
+        ck_assert_int_ge(dup2(fd, AWAY + fd), 0);
+        close(fd);
+    }
+    rig g = rig_live(s, 20);
+    record_execution(g.engine, function(g.engine, "f"), 3);
+    bool flushed = varve_flush(g.session, 10000);
+    bool taken = false;
+    for (int fd = 0; fd < 3; fd++)
+        taken = taken || fcntl(fd, F_GETFD) >= 0;
+    for (int fd = 0; fd < 3; fd++)
+        dup2(AWAY + fd, fd);
+    ck_assert(flushed && !taken);
+    rig_close(&g);
+    rig_remove(&g);
+}
+END_TEST
+
 /* A store that vanishes while it is written: the status does not say that all is well. */
 START_TEST(store_removed)
 {
@@ -360,6 +383,7 @@ int main(void)
     tcase_add_test(c, disk_limit);
     tcase_add_test(c, file_size_limit);
     tcase_add_loop_test(c, no_file_may_be_written, 0, 2);
+    tcase_add_test(c, no_standard_streams);
     tcase_add_test(c, store_removed);
     tcase_add_loop_test(c, status_line, 0, (int)VV_ARRAY_LEN(lines));
     return test_run();

@@ -513,6 +513,29 @@ START_TEST(gitignore)
 }
 END_TEST
 
+/* By a link to it a store is the same one: its lease is beside the directory. */
+START_TEST(root_is_a_link)
+{
+    vv_wstore_close(open_store(7, NULL));
+    char store[96], lease[128];
+    snprintf(store, sizeof store, "%s", root);
+    snprintf(root, sizeof root, "%s/link", dir);
+    ck_assert_int_eq(symlink("profiles-v1", root), 0);
+    vv_wstore *s = open_store(8, NULL);
+    ck_assert_int_eq(publish_as(s, 8, VV_PLANE_DATA, false).outcome, VV_COMMITTED);
+    snprintf(lease, sizeof lease, "%s.lock", root);
+    ck_assert_int_eq(access(lease, F_OK), -1);
+    vv_wstore_close(s);
+    unlink(root);
+    ck_assert_int_eq(symlink("link", root), 0);
+    vv_error err = {0};
+    ck_assert_int_ne(try_open(&s, 7, NULL, 1 << 30, &err), VV_OK);
+    unlink(root);
+    snprintf(root, sizeof root, "%s", store);
+    ck_assert(exists("streams/08080808080808080808080808080808/data/00000000000000000001.bamldata"));
+}
+END_TEST
+
 START_TEST(bad_roots)
 {
     vv_wstore *s = NULL;
@@ -540,6 +563,7 @@ int main(void)
     tcase_add_loop_test(c, conflict, 0, 2);
     tcase_add_test(c, usage_scan);
     tcase_add_loop_test(c, gitignore, 0, (int)VV_ARRAY_LEN(ignores));
+    tcase_add_test(c, root_is_a_link);
     tcase_add_test(c, bad_roots);
     return test_run();
 }

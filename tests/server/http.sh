@@ -381,6 +381,34 @@ stop
 ok "it ends well all the same"
 
 # A request that the HTTP library refuses itself leaves nothing behind: an idle server still ends.
+# More half requests than there are descriptors for: those that wait longest are hung up, and all others answered.
+printf '#!/bin/sh\nulimit -n 64\nexec "%s" "$@"\n' "$varve" >"$dir/few"
+chmod +x "$dir/few"
+varve=$dir/few start "$dir" --listen 127.0.0.1:0
+python3 - "$url" <<'PYTHON' &
+import socket, sys, time
+host, port = sys.argv[1].split("//")[1].split(":")
+held = [socket.create_connection((host, int(port))) for _ in range(100)]
+for s in held[::-1]:
+    try:
+        s.sendall(b"GET /api/v1/executions HTTP/1.1\r\nHo")
+    except OSError:
+        pass
+time.sleep(600)
+PYTHON
+keeper=$!
+answered=0
+for _ in $(seq 600); do
+    [ "$(code -m 5 "$url/api/v1/meta")" = 200 ] && answered=$((answered + 1)) || answered=0
+    [ $answered = 3 ] && [ "$(ls "/proc/$server/fd" | wc -l)" -gt 12 ] && break
+    sleep 0.05
+done
+is "a crowd keeps nobody out" 3 $answered
+kill $keeper
+wait $keeper 2>/dev/null
+keeper=
+stop
+
 start "$dir" --listen 127.0.0.1:0 --idle-exit 1
 many=$(seq -f 'a%g=1' -s '&' 5000)
 for _ in 1 2 3; do code "$url/?$many" >/dev/null; done
