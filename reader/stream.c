@@ -45,10 +45,10 @@ static uint64_t contiguous_of(const vv_range *bad, size_t count, uint64_t high)
 }
 
 /*
- * The runs of sequences, up to the highest name, that have no file or a bad one. skip_last leaves a bad last file out
- * of them. Never a step per number: a hostile name costs one range.
+ * The runs of sequences, up to the highest name, that have no file or a bad one. Never a step per number: a hostile
+ * name costs one range.
  */
-static vv_code runs_of_bad(const vv_seg_list *l, bool skip_last, vv_range **ret, size_t *ret_count, vv_error *err)
+static vv_code runs_of_bad(const vv_seg_list *l, vv_range **ret, size_t *ret_count, vv_error *err)
 {
     vv_range *runs = malloc((l->count + 1) * sizeof *runs);
     if (!runs)
@@ -57,8 +57,7 @@ static vv_code runs_of_bad(const vv_seg_list *l, bool skip_last, vv_range **ret,
     uint64_t next = 1;
     for (size_t i = 0; i < l->count; i++) {
         uint64_t seq = l->segs[i]->sequence;
-        bool bad = l->segs[i]->state != VV_SEG_OK && !(skip_last && i + 1 == l->count);
-        uint64_t last = bad ? seq : seq - 1;
+        uint64_t last = l->segs[i]->state == VV_SEG_OK ? seq - 1 : seq;
         if (next <= last) {
             if (n && runs[n - 1].last + 1 == next)
                 runs[n - 1].last = last;
@@ -239,7 +238,7 @@ static vv_code fold_meta(indexer *x, vv_error *err)
  */
 static vv_code find_gaps(vv_stream *s, struct vv_stream_core *c, vv_error *err)
 {
-    vv_code rc = runs_of_bad(&c->meta, s->alive, &c->meta_gaps, &s->meta_gap_count, err);
+    vv_code rc = runs_of_bad(&c->meta, &c->meta_gaps, &s->meta_gap_count, err);
     if (rc != VV_OK)
         return rc;
     while (s->alive && s->meta_gap_count && c->meta_gaps[s->meta_gap_count - 1].first >= s->meta_decoded)
@@ -365,9 +364,9 @@ static vv_code name_data(vv_stream *s, struct vv_stream_core *c, vv_error *err)
 
 static vv_code measure_planes(vv_stream *s, struct vv_stream_core *c, vv_error *err)
 {
-    vv_code rc = runs_of_bad(&c->meta, false, &c->meta_bad, &s->meta_bad_count, err);
+    vv_code rc = runs_of_bad(&c->meta, &c->meta_bad, &s->meta_bad_count, err);
     if (rc == VV_OK)
-        rc = runs_of_bad(&c->data, false, &c->data_bad, &s->data_bad_count, err);
+        rc = runs_of_bad(&c->data, &c->data_bad, &s->data_bad_count, err);
     if (rc == VV_OK)
         rc = name_data(s, c, err);
     if (rc != VV_OK)

@@ -89,8 +89,8 @@ static void stop_waiting(call *c)
 }
 
 /*
- * The connection waits for its client. Where many do, the one that has waited longest is hung up: clients that are slow,
- * or only there, keep nobody out. A socket is closed only after its call has left the queue.
+ * The connection waits for its client. Where many do, the one that has waited longest is hung up: clients that are
+ * slow, or only there, keep nobody out. A socket is closed only after its call has left the queue.
  */
 static void start_waiting(call *c)
 {
