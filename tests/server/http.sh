@@ -397,10 +397,14 @@ for s in held[::-1]:
 time.sleep(600)
 PYTHON
 keeper=$!
+for _ in $(seq 1200); do
+    [ "$(ls -l "/proc/$server/fd" | grep -c socket)" -gt 10 ] && break
+    sleep 0.05
+done
 answered=0
 for _ in $(seq 600); do
     [ "$(code -m 5 "$url/api/v1/meta")" = 200 ] && answered=$((answered + 1)) || answered=0
-    [ $answered = 3 ] && [ "$(ls "/proc/$server/fd" | wc -l)" -gt 12 ] && break
+    [ $answered = 3 ] && break
     sleep 0.05
 done
 is "a crowd keeps nobody out" 3 $answered
