@@ -5,7 +5,7 @@
  *
  * A slot belongs to whoever moved it out of none, until it is active; from then on to nobody, and whoever moves it to
  * detaching has queued it for the detach looks, which alone end it. Its memory stays a slot for ever. What a profiler
- * gave is behind `iface_`, which only vv_pinned_enter reads (after the pin and the look at the state), and only
+ * gave is behind `iface_`, which only one function reads (behind the pin, after the look at the state), and only
  * attaching and ending write.
  */
 #pragma once
@@ -31,7 +31,6 @@ enum { VV_STATUSES = 6 };
 typedef struct {
     varve_callbacks callbacks;
     void *me;
-    uint64_t implemented; /* a bit for each vv_event */
 } vv_iface;
 
 /* Where a detaching is. */
@@ -106,22 +105,11 @@ static inline vv_status vv_status_of(const varve_profiler *p)
 /* Computes the host's mask anew from those of the active slots. Any thread, also several; async-signal-safe. */
 void vv_mask_update(varve_host *host);
 
-/* A pinned profiler, on the stack of whoever calls it back. */
-typedef struct {
-    const vv_iface *iface;
-    vv_gate_pin pin;
-    unsigned slot;
-    uint32_t flags; /* the thread's, before */
-    vv_frame frame;
-} vv_pinned;
-
-/* Pins the slot, looks again, and gives the callbacks: false (and no pin) where the event is not for it now. */
-bool vv_pinned_enter(vv_pinned *p, varve_profiler *profiler, vv_event e);
-void vv_pinned_leave(vv_pinned *p);
+/* Copies the callbacks, before the profiler is initialized; forgets them, when nobody is inside any more. */
 void vv_iface_set(varve_profiler *p, const varve_callbacks *callbacks, void *me);
 void vv_iface_clear(varve_profiler *p);
 
-/* One callback of one profiler: vv_call_<event>(profiler, ...), for each event. */
+/* One callback of one profiler: vv_call_<event>(profiler, ...), for each event. The slot is pinned meanwhile. */
 #define CALL(name, bit, flags, contract, params, names, text) \
     void vv_call_##name(varve_profiler *profiler VARVE_TAIL_ params);
 VARVE_EVENTS(CALL)

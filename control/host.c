@@ -217,8 +217,10 @@ bool varve_host_close(varve_host *host)
         if (state != VV_HOST_OPEN && state != VV_HOST_STARTED)
             return state == VV_HOST_NONE;
     while (!atomic_compare_exchange_weak(&host->state, &state, VV_HOST_CLOSING));
+    for (unsigned i = 0; i < VV_SLOTS; i++)
+        atomic_store(&host->slots[i].requested, 0);
     vv_mask_update(host);
-    vv_gate_flush();
+    vv_gate_flush(); /* no event begins from here on */
     bool clean = true;
     for (unsigned i = 0; i < VV_SLOTS; i++)
         if (vv_status_of(&host->slots[i]) == VV_STATUS_ACTIVE)

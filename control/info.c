@@ -87,6 +87,8 @@ static varve_code do_set_event_mask(varve_profiler *self, uint64_t mask)
     if (vv_status_of(self) == VV_STATUS_ACTIVE && changed & VV_IMMUTABLE_BITS)
         return VARVE_E_IMMUTABLE;
     atomic_store(&self->requested, mask);
+    if (atomic_load(&self->host->state) >= VV_HOST_CLOSING)
+        atomic_store(&self->requested, 0);
     vv_mask_update(self->host);
     return VARVE_OK;
 }

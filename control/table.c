@@ -36,8 +36,6 @@ VARVE_INFO(INFO)
 #undef PREFERRED
 #undef BECAUSE
 
-_Static_assert((uint32_t)VV_EVENTS <= 64, "a profiler's set of implemented events is a word");
-
 /* The second expansion: the rows. */
 #define PREFERRED(v) {VV_IS_##v, #v, NULL}
 #define BECAUSE(v, why) {VV_IS_##v, #v, why}
