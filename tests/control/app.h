@@ -33,7 +33,7 @@ static inline int64_t app_result(int64_t n)
     return a + 1; /* the exception that is caught adds 1 */
 }
 enum { APP_DIGS = VM_DEPTH - 1, APP_EXCEPTIONS = 1, APP_OBJECTS = APP_DIGS + APP_EXCEPTIONS };
-enum { APP_BYTES = APP_DIGS * 16 + sizeof(vm_object) };
+enum { APP_BYTES = APP_DIGS * 16 + VM_EXCEPTION_BYTES };
 static inline uint64_t app_waits(int64_t n)
 {
     return (uint64_t)n - 3 + 1;

@@ -347,7 +347,7 @@ static void leave(vm_thread *t, varve_ending how)
 /* Unwinds to the innermost VM_TRY. False: there is none. */
 static bool throw(vm_thread *t)
 {
-    vm_object *o = allocate(sizeof(vm_object), VM_EXCEPTION);
+    vm_object *o = allocate(VM_EXCEPTION_BYTES, VM_EXCEPTION);
     varve_borrow_enter();
     VARVE_RAISE(vm.host, exception_thrown, (varve_thread_id)t, (varve_object_id)o);
     varve_borrow_leave();

@@ -106,7 +106,7 @@ typedef struct vm_object {
     uint32_t kind;
     struct vm_object *next;
 } vm_object;
-enum { VM_PLAIN = 1, VM_EXCEPTION = 2 };
+enum { VM_PLAIN = 1, VM_EXCEPTION = 2, VM_EXCEPTION_BYTES = 32 };
 
 /* False: the process has a host already. change may set other options of the host; NULL: as they are. */
 bool vm_open(void (*change)(varve_host_options *o));
