@@ -328,6 +328,36 @@ START_TEST(looking_again)
 }
 END_TEST
 
+/* A file that may not be read now may be later, with nothing else about it changed. */
+START_TEST(unreadable_for_a_while)
+{
+    enum { NOBODY = 65534 };
+    test_store t;
+    test_store_begin(&t);
+    vv_meta_record start[] = {test_header(), test_started(&t, 1)};
+    test_store_meta(&t, 1, 0, start, 2);
+    test_store_data(&t, 1, 1);
+    test_dir d;
+    dir_begin(&d, &t);
+    char path[512];
+    dir_path(&d, path, sizeof path, "..");
+    ck_assert_int_eq(chmod(path, 0755), 0);
+    dir_path(&d, path, sizeof path, t.paths[1]);
+    ck_assert_int_eq(chmod(path, 0), 0);
+    uid_t me = geteuid(); /* to whom, as root, all is readable */
+    ck_assert(me != 0 || seteuid(NOBODY) == 0);
+    vv_store *a = dir_open(&d, NULL);
+    ck_assert(seteuid(me) == 0 && chmod(path, 0644) == 0);
+    vv_store *b = dir_open(&d, a);
+    ck_assert_uint_eq(a->streams[0].data_contiguous, 0);
+    ck_assert_uint_eq(b->streams[0].data_contiguous, 1);
+    vv_store_free(a);
+    vv_store_free(b);
+    dir_done(&d);
+    test_store_done(&t);
+}
+END_TEST
+
 int main(void)
 {
     TCase *c = test_case("disk", 0);
@@ -335,6 +365,7 @@ int main(void)
     tcase_add_test(c, probing);
     tcase_add_test(c, odd_stream_directories);
     tcase_add_test(c, looking_again);
+    tcase_add_test(c, unreadable_for_a_while);
     tcase_add_test(c, other_kinds_of_files);
     tcase_add_test(c, giants);
     return test_run();

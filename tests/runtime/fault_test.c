@@ -95,6 +95,31 @@ START_TEST(gate_stopped_lock_holder)
 }
 END_TEST
 
+/* After one wait in vain the next are short, so that a consumer goes on decoding beside a lock that stays away. */
+START_TEST(waits_in_vain_get_short)
+{
+    enum { WAITS = 40 };
+    test_store store = store_make_quick();
+    vv_wstore_options o = {.root = store.root, .max_project_bytes = 1 << 20};
+    vv_wstore *s;
+    ck_assert(vv_wstore_open(&s, &o, NULL) == VV_OK);
+    pid_t pid = stopped_holder(store.root);
+    uint8_t file[100] = {0};
+    uint64_t least = UINT64_MAX;
+    for (unsigned i = 0; i < WAITS; i++) {
+        uint64_t at = now_ms();
+        ck_assert_int_eq(vv_wstore_publish(s, VV_PLANE_DATA, file, sizeof file, false).outcome, VV_BLOCKED);
+        uint64_t took = now_ms() - at;
+        least = took < least ? took : least;
+    }
+    ck_assert_uint_lt(least, 200);
+    ck_assert_uint_eq(vv_wstore_lock_timeouts(s), WAITS);
+    go_on(pid);
+    vv_wstore_close(s);
+    store_remove(&store);
+}
+END_TEST
+
 /* Ends the session; text is the line it prints for VARVE_STATUS. */
 static void close_and_listen(varve_session *v, char *text, size_t size)
 {
@@ -351,6 +376,7 @@ int main(void)
     TCase *c = test_case("fault", 60);
     tcase_add_test(c, gate_stopped_lock_holder);
     tcase_add_test(c, gate_stopped_for_good);
+    tcase_add_test(c, waits_in_vain_get_short);
     tcase_add_test(c, gate_processes_at_the_limit);
     tcase_add_loop_test(c, gate_cas_hit_is_rehashed_and_rechecked, 0, (int)VV_ARRAY_LEN(swaps));
     tcase_add_test(c, gate_hit_is_hashed_outside_the_lock);

@@ -184,6 +184,7 @@ START_TEST(gate_lost_data_is_in_the_terms)
     ck_assert_uint_eq(term(l, "invocations_attempted"), 1);
     ck_assert_uint_eq(term(l, "invocations_folded"), 1); /* its start was committed before */
     ck_assert_uint_eq(l->execution->health.v[VV_H_cct_segment_publish_failed], 1);
+    ck_assert_uint_eq(l->execution->health.v[VV_H_evidence_segment_publish_failed], 1); /* the thread's end */
     rig_remove(&r.g);
 }
 END_TEST
