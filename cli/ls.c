@@ -3,10 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
 
-enum { LIMIT_DEFAULT = 20, LIMIT_MAX = 1000 };
+enum { LIMIT_DEFAULT = 20, LIMIT_MAX = 1000, FAULTS_SHOWN = 3 };
 
 static void cell_count(vv_cli_table *t, const vv_digest *d, vv_u128 v, bool bad)
 {
@@ -35,10 +36,16 @@ static void print_hint(size_t executions, const vv_look *look)
 {
     if (executions == 0)
         printf("no executions yet; record one with `varve-lua SCRIPT`, or any program that uses libvarve\n");
-    for (size_t i = 0; i < look->store->stream_count; i++)
-        if (look->store->streams[i].failed)
-            vv_cli_fail(0, "a stream's index can't be read: %s; `varve dump` shows which",
-                        look->store->streams[i].error.msg);
+    size_t failed = 0;
+    for (size_t i = 0; i < look->store->stream_count; i++) {
+        const vv_stream *s = &look->store->streams[i];
+        char hex[33];
+        vv_hex(hex, s->euid.b, sizeof s->euid.b);
+        if (s->failed && failed++ < FAULTS_SHOWN)
+            vv_cli_fail(0, "the index of stream %s can't be read: %s; see `varve dump`", hex, s->error.msg);
+    }
+    if (failed > FAULTS_SHOWN)
+        vv_cli_fail(0, "nor can those of %zu more streams", failed - FAULTS_SHOWN);
 }
 
 static int print_table(vv_library *l, const vv_look *look, uint64_t limit)

@@ -31,6 +31,12 @@ if script -qec true /dev/null >/dev/null 2>&1; then
     is "but not with NO_COLOR" "" "$(NO_COLOR=1 script -qec "'$varve' ls" /dev/null | grep "$(printf '\033')")"
 fi
 
+# Of streams whose index can't be read a few are named, the rest is counted.
+mkdir -p "$dir/odd/streams"
+for i in 1 2 3 4 5; do mkdir -p "$dir/odd/streams/$(printf "$i%.0s" $(seq 32))" && touch "$_/meta"; done
+is "ls: unreadable streams" "4 11111111111111111111111111111111 2 more" \
+    "$("$varve" ls "$dir/odd" 2>&1 >/dev/null | tee "$dir/err" | wc -l) $(awk 'NR == 1 {print $6}' "$dir/err") $(grep -o '[0-9]* more' "$dir/err")"
+
 is "top: the default is the latest" "1 of 1 functions; all together 1 calls, self 0 ns; evidence partial" "$("$varve" top | tail -1)"
 is "top: by self time" "app.Helper app.Main baml.sys.print" "$("$varve" top 0c0d0e0f.1.1 | awk '/app|baml/ {print $(NF - ($NF == "a.baml"))}' | xargs)"
 is "top: sorted by name" "app.Helper" "$("$varve" top 0c0d0e0f.1.1 --sort name -n 1 | awk 'NR == 2 {print $(NF - 1)}')"
