@@ -239,9 +239,9 @@ void vl_host_close(bool failed, varve_ending status)
     vl_thread_exit_all(ticks, VARVE_ENDED_EXITED);
     vl_shadow_cut(&vl.main, 0, status, ticks);
     vl_thread_main_end(status, ticks);
+    varve_host_thread_remove(vl.host); /* its logical thread is over, and nothing more happens on it */
     VARVE_RAISE(vl.host, domain_unloaded, vl_id(&vl), failed ? VARVE_ENDED_ERRORED : VARVE_ENDED_OK);
     varve_plugins_close();
-    varve_host_thread_remove(vl.host);
     varve_host_close(vl.host);
     vl.host = (varve_host *)(void *)&nobody;
     take_hooks(NULL);
