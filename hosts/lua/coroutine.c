@@ -28,12 +28,20 @@ static vl_function *body_of(lua_State *L)
     return code ? code->function : NULL;
 }
 
+/* Before it is told, for the reason in live.c. */
+static void set_alive(vl_shadow *s, bool alive)
+{
+    vl_live_lock();
+    s->alive = alive;
+    vl_live_unlock();
+}
+
 static void create(vl_shadow *s, varve_spawn *spawn)
 {
     spawn->domain = vl_id(&vl);
     spawn->name = s->body ? vl_live_name(s->body) : NULL;
     spawn->name_length = spawn->name ? strlen(spawn->name) : 0;
-    s->alive = true;
+    set_alive(s, true);
     VARVE_RAISE(vl.host, thread_created, vl_id(s), spawn);
     if (vl.hooks)
         s->cookie = vl.hooks->map_thread ? vl.hooks->map_thread(vl.hooks->me, vl_id(s)) : s;
@@ -81,9 +89,10 @@ void vl_thread_ensure(vl_shadow *s)
 
 static void end_thread(vl_shadow *s, varve_ending how, uint64_t ticks)
 {
+    set_alive(s, false);
     VARVE_RAISE(vl.host, thread_destroyed, vl_id(s), how, ticks);
     s->cookie = NULL;
-    s->alive = s->started = false;
+    s->started = false;
     s->state = VL_THREAD_OVER;
 }
 

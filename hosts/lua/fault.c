@@ -23,9 +23,8 @@ static void set_throwing(vl_shadow *s, bool on)
     vl.deferred = (vl.deferred & ~(unsigned)VL_DEFERRED_THROW) | (throwing ? VL_DEFERRED_THROW : 0);
 }
 
-static void begin(vl_shadow *s, varve_object_id exception)
+static void tell_thrown(const vl_shadow *s, varve_object_id exception)
 {
-    set_throwing(s, true);
     VARVE_RAISE(vl.host, exception_thrown, vl_id(s), exception);
 }
 
@@ -63,12 +62,13 @@ void vl_fault_jump(const void *where)
     if (!state->allowhook && s->hook_jump != state->error_jump)
         return;
     s->hook_jump = NULL;
-    begin(s, object_of(state, state->error_jump->status));
+    tell_thrown(s, object_of(state, state->error_jump->status)); /* the frames are whole yet */
+    set_throwing(s, true);
 }
 
 static int throw_number(lua_State *L)
 {
-    lua_pushnumber(L, 0.5);
+    lua_pushinteger(L, 1);
     return lua_error(L);
 }
 
@@ -84,8 +84,10 @@ void vl_fault_open(lua_State *L)
 
 void vl_fault_unwind(vl_shadow *s, uint32_t n, uint64_t ticks)
 {
-    if (!s->throwing)
-        begin(s, 0);
+    if (!s->throwing) {
+        set_throwing(s, true);
+        tell_thrown(s, 0);
+    }
     vl_shadow_cut(s, n, VARVE_ENDED_ERRORED, ticks);
     set_throwing(s, false);
 }

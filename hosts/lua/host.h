@@ -41,7 +41,7 @@ typedef struct vl_function {
     uintptr_t cookie;       /* the main profiler's, asked for at the first call */
     char *name;             /* qualified; made when it is first needed, except for C functions */
     /* live.h */
-    bool loaded;            /* profilers have been told */
+    bool loaded;            /* enumeration finds it */
     bool dying;             /* is in the list of those whose last prototype was freed */
     struct vl_code *codes;  /* its live prototypes; C functions: none */
     struct vl_function *next;
@@ -74,7 +74,7 @@ typedef struct vl_shadow {
     vl_frame *frames;
     uint32_t depth, cap, floor; /* floor: frames that no event ends (the root's one) */
     vl_thread_state state;
-    bool alive;                 /* thread_created was raised, thread_destroyed not yet */
+    bool alive;                 /* enumeration finds it: thread_created was or is being raised, its end not yet */
     bool started;               /* thread_started was raised */
     bool throwing;              /* an error has left its frames, and no event has told yet who has it */
     uint64_t tick;              /* of the last switch or of the last end that emptied the stack */

@@ -158,16 +158,17 @@ static varve_code current_thread(void *me, varve_thread_id *ret_thread)
     return VARVE_OK;
 }
 
-/* The line of the last instruction that could call, fail or allocate: Lua notes no other. What has died waits for the
- * sweep, which frees code before the coroutines whose frames run it: those have no lines meanwhile. */
+/* The line of the last instruction that could call, fail or allocate: Lua notes no other. None while an error is on its
+ * way, as the frames may be gone in Lua; nor, during a sweep, where a coroutine may be dead, and its code freed. */
 static uint32_t line_of(const vl_shadow *s, const vl_frame *f)
 {
     const vl_code *code = f->code;
-    if (!vl.private_layout || !s->L || !code->proto)
+    if (!vl.private_layout || !s->L || s->throwing || !code->proto)
         return 0;
     if (s->state != VL_THREAD_RUNNING && vl_global_is_sweeping(vl_global_of(s->L)))
         return 0;
     ptrdiff_t pc = ((const vl_callinfo *)f->ci)->u.lua.savedpc - code->code - 1;
+    pc += !pc && code->proto->is_vararg; /* its first instruction makes ready, and is no line's */
     return pc >= 0 && (size_t)pc < code->code_size ? (uint32_t)vl_proto_line(code->proto, (int)pc) : 0;
 }
 
@@ -182,21 +183,16 @@ static varve_code current_call(void *me, varve_frame *ret)
     const vl_shadow *s = vl.current;
     if (!vl_interpreter || !s->depth)
         return VARVE_E_UNAVAILABLE;
-    if (s->throwing)
-        return VARVE_E_ASYNC_UNSAFE;
     *ret = frame_of(s, &s->frames[s->depth - 1]);
     return VARVE_OK;
 }
 
-/* While an error is on its way its frames may be gone already, in Lua but not here. */
 static varve_code stack_snapshot(void *me, varve_thread_id thread, varve_frame *into, size_t room, size_t *ret_count)
 {
     (void)me;
     const vl_shadow *s = thread ? (const vl_shadow *)thread : vl.current;
     if (!vl_interpreter)
         return VARVE_E_UNAVAILABLE;
-    if (s->throwing)
-        return VARVE_E_ASYNC_UNSAFE;
     uint32_t depth = s->depth;
     for (uint32_t i = 0; i < depth && i < room; i++)
         into[i] = frame_of(s, &s->frames[depth - 1 - i]);

@@ -29,7 +29,7 @@ void vl_live_unlock(void)
     pthread_mutex_unlock(&lock);
 }
 
-/* Marks the function, and its module, as what profilers know of, then tells them. */
+/* Marks the function, and its module, as what enumeration finds, then tells. */
 static void tell_loaded(vl_function *f)
 {
     vl_chunk *c = f->chunk;
@@ -95,31 +95,35 @@ void vl_live_thread_gone(vl_shadow *s)
     vl.deferred |= VL_DEFERRED_DEATHS;
 }
 
+/*
+ * An end is told after enumeration has ceased to find what ends. The other way round, a profiler that is attached in
+ * between would find it, and never hear of its end.
+ */
 static void module_gone(vl_chunk *c)
 {
-    VARVE_RAISE(vl.host, module_unloaded, vl_id(c));
     vl_live_lock();
-    c->loaded = false;
+    bool gone = c->loaded && !c->functions_loaded;
+    if (gone)
+        c->loaded = false;
     vl_live_unlock();
+    if (gone)
+        VARVE_RAISE(vl.host, module_unloaded, vl_id(c));
 }
 
 static void function_gone(vl_function *f)
 {
     vl_live_lock();
-    f->dying = false;
     bool gone = !f->codes; /* else its chunk was loaded again meanwhile */
+    f->dying = false;
+    if (gone) {
+        f->loaded = false;
+        f->chunk->functions_loaded--;
+    }
     vl_live_unlock();
     if (!gone)
         return;
     VARVE_RAISE(vl.host, function_unloaded, vl_id(f));
-    vl_live_lock();
-    f->loaded = false;
-    bool last = !--f->chunk->functions_loaded;
-    vl_live_unlock();
-    if (last)
-        module_gone(f->chunk);
-    if (f->codes) /* a profiler made a collection run whose finalizers loaded it */
-        tell_loaded(f);
+    module_gone(f->chunk);
 }
 
 void vl_live_hold(bool on)

@@ -3,7 +3,7 @@
  * does, a function while a prototype of it does; C functions stay.
  *
  * What dies in a collection is put down here, in the allocator, and told at the next event (vl_live_settle): profilers
- * may do then what they may not do in the sweep. Its id stays valid, and enumeration finds it, until then.
+ * may do then what they may not do in the sweep. Its id stays valid until that was told.
  *
  * The lock guards the lists and the texts that are made on demand, as a profiler's own threads may ask. Changes come
  * from the interpreter's thread alone, so that reads there need no lock. Nothing is raised, and no Lua called, under

@@ -58,7 +58,7 @@ bool vl_shadow_grow(vl_shadow *s)
 void vl_shadow_cut(vl_shadow *s, uint32_t n, varve_ending how, uint64_t ticks)
 {
     while (s->depth > n) {
-        if (how == VARVE_ENDED_ERRORED)
+        if (s->throwing)
             VARVE_RAISE(vl.host, exception_unwound, vl_id(s), vl_id(s->frames[s->depth - 1].function));
         vl_tell_left(s, s->L, NULL, how, ticks);
         s->depth--;

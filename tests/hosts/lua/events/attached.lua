@@ -1,0 +1,16 @@
+-- A profiler comes, is told what lives and what happens, and goes.
+local pid = io.open("/proc/self/stat"):read("n")
+local function work() end
+work()
+local co = coroutine.create(function()
+  coroutine.yield()
+  work()
+end)
+coroutine.resume(co)
+local early = load("return 1", "=early")
+os.execute(os.getenv("ATTACH"):gsub("PID", pid))
+work()
+load("return 2", "=late")()
+coroutine.resume(co)
+os.execute(os.getenv("DETACH"):gsub("PID", pid))
+work()

@@ -1,0 +1,28 @@
+-- calls,exceptions
+local function fails() error("text") end
+local function middle() fails() end
+pcall(middle)
+pcall(nil)
+xpcall(middle, function(message) return {} end)
+pcall(function() local x = nil; return x.y end)
+pcall(pcall)
+pcall(function()
+  local c <close> = setmetatable({}, { __close = function() error("again") end })
+  fails()
+end)
+load("x = = 1")
+local co = coroutine.create(function()
+  pcall(middle)
+  pcall(nil)
+  coroutine.yield()
+  middle()
+end)
+coroutine.resume(co)
+coroutine.resume(co)
+coroutine.resume(co)
+pcall(coroutine.wrap(middle))
+pcall(function()
+  debug.sethook(function() debug.sethook() pcall(error) error("hook") end, "l")
+  local never = 1
+end)
+middle()

@@ -1,0 +1,4 @@
+-- collections,exceptions,force
+collectgarbage("stop")
+pcall(error)
+coroutine.resume(coroutine.create(error))
