@@ -103,17 +103,16 @@ bool varve_stream_checkpoint(varve_session *session, varve_stream_state *ret)
 bool varve_execution_checkpoint(const varve_root *root, varve_execution_state *ret)
 {
     vv_slot *slot = vv_root_current(root);
-    varve_engine *e = slot ? atomic_load_explicit(&slot->engine, memory_order_relaxed) : NULL;
-    if (!e || !vv_session_active(e->session))
+    if (!slot || !vv_session_active(slot->session))
         return false;
-    vv_checkpoint *c = &e->session->checkpoint;
+    vv_checkpoint *c = &slot->session->checkpoint;
     pthread_mutex_lock(&c->lock);
     /* While the lock is held the slot is not handed off, so its handle stays as good as it is now. */
     const varve_execution_state *v = atomic_load_explicit(&slot->view, memory_order_relaxed);
     bool there = v != &gone && vv_root_current(root) == slot;
     if (there) {
         *ret = v ? *v : (varve_execution_state){.engine = 0};
-        ret->engine = e->id;
+        ret->engine = atomic_load_explicit(&slot->engine, memory_order_relaxed)->id;
         ret->thread = slot->thread;
     }
     pthread_mutex_unlock(&c->lock);

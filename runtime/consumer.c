@@ -39,15 +39,15 @@ static vv_ring *first_ring(varve_session *s)
 /* One drained ring less whose OS thread is gone. */
 static void pool(vv_ring *r)
 {
-    int orphaned = VV_RING_ORPHANED;
-    if (atomic_load_explicit(&r->state, memory_order_acquire) != VV_RING_ORPHANED)
+    uint64_t claim = vv_ring_claim_of(r);
+    if (!vv_ring_is(r, claim, VV_RING_ORPHANED))
         return;
     /* The thread may have written until it was orphaned, after our last look. */
     uint64_t retired;
     if (vv_ring_peek(r, &retired))
         return;
     vv_decoder_leave(r);
-    atomic_compare_exchange_strong(&r->state, &orphaned, VV_RING_POOLED);
+    vv_ring_move(r, claim, VV_RING_ORPHANED, VV_RING_POOLED);
 }
 
 /* One look at each ring; true: some hold more than it read. */
@@ -142,6 +142,7 @@ static bool publish(varve_session *s)
 {
     vv_clock_refine(&s->clock, vv_clock_read_pair(), vv_clock_lead(&s->clock));
     bool ok = vv_writer_cycle(&s->writer);
+    vv_engines_retire(s);
     vv_checkpoint_take(s, true);
     s->consumer.next_publish_ns = vv_clock_monotonic_ns() + s->publish_interval_ns;
     return ok;
@@ -179,7 +180,7 @@ bool vv_consumer_pass(varve_session *s)
     else if (vv_writer_is_full(&s->writer) || vv_clock_monotonic_ns() >= c->next_publish_ns) {
         if (vv_writer_has_work(&s->writer))
             publish(s);
-        else
+        else if (!vv_engines_retire(s))
             c->next_publish_ns = vv_clock_monotonic_ns() + s->publish_interval_ns;
     }
     vv_checkpoint_take(s, false);

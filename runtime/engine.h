@@ -43,6 +43,7 @@ struct varve_engine {
     uint32_t *site_index, *file_index; /* hash tables of handles */
     uint32_t site_mask, file_mask;
     _Atomic(varve_engine *) next; /* of the session's list, oldest first */
+    _Atomic bool closed;          /* by the host: its handle is void */
     /* the consumer's */
     vv_lthread_map threads;
     uint32_t used_function, used_file;           /* highest that data refers to */

@@ -32,7 +32,7 @@ static vv_slot *pop_free(vv_registry *r)
     return &r->slots[(uint32_t)head - 1];
 }
 
-bool vv_registry_init(vv_registry *r, uint32_t count)
+bool vv_registry_init(vv_registry *r, uint32_t count, struct varve_session *session)
 {
     memset(r, 0, sizeof *r);
     r->slots = aligned_alloc(VV_SLOT_ALIGN, count * sizeof *r->slots);
@@ -42,6 +42,7 @@ bool vv_registry_init(vv_registry *r, uint32_t count)
     r->count = count;
     for (uint32_t i = count; i-- > 0;) {
         r->slots[i].index = i;
+        r->slots[i].session = session;
         push_free(r, &r->slots[i]);
     }
     return true;

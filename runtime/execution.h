@@ -42,6 +42,7 @@ struct vv_slot {
     _Atomic uint64_t accounts[VV_ACCOUNTS];           /* what its producers know */
     _Atomic uint64_t closing_ticks;
     uint32_t index;
+    struct varve_session *session;
     /* facts of admission, written before the slot is in the admitted list */
     _Atomic(struct varve_engine *) engine;
     uint64_t thread, admitted_ticks;
@@ -59,7 +60,7 @@ typedef struct {
     _Atomic(vv_slot *) lists[VV_SLOT_LISTS];
 } vv_registry;
 
-VV_MUST_CHECK bool vv_registry_init(vv_registry *r, uint32_t count);
+VV_MUST_CHECK bool vv_registry_init(vv_registry *r, uint32_t count, struct varve_session *session);
 void vv_registry_done(vv_registry *r);
 
 static inline uint32_t vv_slot_generation(const vv_slot *s)

@@ -453,7 +453,7 @@ void varve_root_end(varve_root *root, varve_root_status status)
         return;
     uint32_t generation;
     vv_slot *slot = root_slot(root, &generation);
-    varve_session *s = atomic_load_explicit(&slot->engine, memory_order_relaxed)->session;
+    varve_session *s = slot->session;
     bool last;
     if (vv_session_active(s) &&
         vv_slot_return(&s->registry, slot, generation, (uint8_t)status, vv_ticks(), &last)) {

@@ -37,7 +37,7 @@ vv_ring *vv_ring_new(vv_governor *g, vv_wake *wake, struct varve_engine *engine)
     r->governor = g;
     r->wake = wake;
     r->engine = engine;
-    atomic_init(&r->state, VV_RING_ACTIVE);
+    atomic_init(&r->state, (uint64_t)VV_RING_ACTIVE);
     atomic_init(&r->refs, 2);
     return r;
 }
@@ -62,7 +62,7 @@ void vv_ring_detach(vv_ring *r)
     r->at = r->end = NULL;
     r->governor = NULL;
     r->tail = NULL;
-    atomic_store_explicit(&r->state, VV_RING_DETACHED, memory_order_release);
+    vv_ring_cut_off(r);
     vv_ring_unref(r);
 }
 

@@ -6,8 +6,9 @@
  * commit index: see record.h. A full segment rolls: a spare one or a new one is linked, and a parked consumer is woken.
  * Where memory has no room for one the push is refused, and nothing was written.
  *
- * Life: active until its OS thread ends, then orphaned; the consumer pools it once it is drained, and the next OS
- * thread that needs one claims it. A ring is freed when both its session and its OS thread have let go of it.
+ * Life: active until its OS thread ends, then orphaned; the consumer pools it once it is drained, or once its engine
+ * is gone, and the next OS thread that needs one claims it. A ring is freed when both its session and its OS thread
+ * have let go of it.
  */
 #pragma once
 
@@ -28,7 +29,9 @@ struct vv_segment {
 };
 enum { VV_SEGMENT_WORDS = (VV_SEGMENT_BYTES - sizeof(vv_segment)) / 8 };
 
+/* Detached has all bits of the others. */
 typedef enum { VV_RING_ACTIVE, VV_RING_ORPHANED, VV_RING_POOLED, VV_RING_DETACHED } vv_ring_state;
+_Static_assert(VV_RING_DETACHED == 3, "two bits of a ring's state");
 
 struct varve_engine;
 struct vv_lthread;
@@ -43,7 +46,7 @@ struct vv_ring {
     _Alignas(64) _Atomic uint64_t rolled; /* segments linked so far */
     _Atomic(vv_segment *) first;          /* the first segment, for the consumer's start */
     _Atomic(vv_segment *) spares[VV_RING_SPARES];
-    _Atomic int state; /* vv_ring_state */
+    _Atomic uint64_t state; /* claims << 2 | vv_ring_state */
     _Atomic int refs;
     vv_governor *governor;
     vv_wake *wake;
@@ -68,6 +71,41 @@ extern vv_ring vv_no_ring;
  * the caller's. */
 vv_ring *vv_ring_new(vv_governor *g, vv_wake *wake, struct varve_engine *engine);
 void vv_ring_unref(vv_ring *r);
+
+/*
+ * The state moves together with the number of the claim, so that one who had the ring before can't take it from one
+ * who has it now. A claim is made of a pooled ring; the first is its maker's.
+ */
+static inline uint64_t vv_ring_claim_of(const vv_ring *r)
+{
+    return atomic_load_explicit(&r->state, memory_order_acquire) >> 2;
+}
+
+static inline bool vv_ring_is(const vv_ring *r, uint64_t claim, vv_ring_state state)
+{
+    return atomic_load_explicit(&r->state, memory_order_acquire) == (claim << 2 | (uint64_t)state);
+}
+
+static inline bool vv_ring_move(vv_ring *r, uint64_t claim, vv_ring_state from, vv_ring_state to)
+{
+    uint64_t word = claim << 2 | (uint64_t)from;
+    return atomic_compare_exchange_strong(&r->state, &word, claim << 2 | (uint64_t)to);
+}
+
+/* False where it is not pooled, or another was first. */
+static inline bool vv_ring_claim(vv_ring *r)
+{
+    uint64_t word = atomic_load_explicit(&r->state, memory_order_relaxed);
+    return (word & 3) == VV_RING_POOLED &&
+           atomic_compare_exchange_strong(&r->state, &word, ((word >> 2) + 1) << 2 | VV_RING_ACTIVE);
+}
+
+/* Whoever has it, it takes nothing more, nor is it handed on: detached. */
+static inline void vv_ring_cut_off(vv_ring *r)
+{
+    atomic_fetch_or(&r->state, VV_RING_DETACHED);
+}
+
 /* The session lets go: segments are freed, and the ring refuses from now on. No producer may be inside. */
 void vv_ring_detach(vv_ring *r);
 

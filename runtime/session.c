@@ -44,7 +44,7 @@ static void fork_child(void)
         for (vv_ring *r = atomic_load(&s->rings); r; r = r->next) {
             r->end = r->at;
             r->current = 0;
-            atomic_store(&r->state, VV_RING_DETACHED);
+            vv_ring_cut_off(r);
         }
         vv_wstore_forked(s->store);
     }
@@ -156,7 +156,7 @@ static bool make_fixed(varve_session *s)
     const vv_sizing *z = &s->sizing;
     return reserve_fixed(s, VV_POOL_CONTROL, VV_OWN_POPULATION, z->slots * VV_SLOT_CHARGE, &s->fixed_control) &&
            reserve_fixed(s, VV_POOL_GENERAL, VV_OWN_WRITER, (2 * z->slots + 64) * VV_META_CHARGE, &s->fixed_general) &&
-           vv_registry_init(&s->registry, (uint32_t)z->slots) && vv_handles_init(s, (uint32_t)z->slots);
+           vv_registry_init(&s->registry, (uint32_t)z->slots, s) && vv_handles_init(s, (uint32_t)z->slots);
 }
 
 static void decoder_init(varve_session *s);
@@ -445,7 +445,9 @@ void varve_engine_close(varve_engine *engine)
     varve_session *s = engine->session;
     for (uint32_t i = 0; i < s->registry.count; i++)
         abandon(s, &s->registry.slots[i], engine);
-    /* What it named stays for the executions that outlive it; the session frees it. */
+    /* What it named stays for the executions that outlive it; then the consumer frees it. */
+    atomic_fetch_add(&s->engines_closed, 1);
+    atomic_store(&engine->closed, true);
     vv_wake_up(&s->wake);
 }
 
@@ -464,112 +466,4 @@ uint32_t varve_site_add(varve_engine *engine, uint32_t file, uint32_t start, uin
 {
     vv_site site = {.file = file, .start = start, .end = end, .line = line};
     return engine && vv_session_active(engine->session) ? vv_engine_add_site(engine, &site) : 0;
-}
-
-/* The rings of an OS thread, by engine. Few. */
-typedef struct {
-    uint64_t serial;
-    vv_ring *ring;
-} held_ring;
-
-typedef struct {
-    held_ring *held;
-    size_t count, cap;
-} held_rings;
-
-static __thread held_rings mine;
-static pthread_key_t exit_key;
-static bool exit_key_made;
-
-/* At the end of an OS thread. */
-static void let_go(void *arg)
-{
-    (void)arg;
-    for (size_t i = 0; i < mine.count; i++) {
-        int active = VV_RING_ACTIVE;
-        atomic_compare_exchange_strong(&mine.held[i].ring->state, &active, VV_RING_ORPHANED);
-        vv_ring_unref(mine.held[i].ring);
-    }
-    free(mine.held);
-    mine = (held_rings){NULL, 0, 0};
-}
-
-static void make_exit_key(void)
-{
-    exit_key_made = pthread_key_create(&exit_key, let_go) == 0;
-}
-
-/* Rings whose session is closed go. */
-static void prune(void)
-{
-    size_t kept = 0;
-    for (size_t i = 0; i < mine.count; i++)
-        if (atomic_load(&mine.held[i].ring->state) == VV_RING_DETACHED)
-            vv_ring_unref(mine.held[i].ring);
-        else
-            mine.held[kept++] = mine.held[i];
-    mine.count = kept;
-}
-
-static bool hold_room(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, make_exit_key);
-    prune();
-    if (mine.count < mine.cap)
-        return true;
-    size_t cap = mine.cap ? mine.cap * 2 : 4;
-    held_ring *p = realloc(mine.held, cap * sizeof *p);
-    if (!p)
-        return false;
-    mine.held = p;
-    mine.cap = cap;
-    return exit_key_made && pthread_setspecific(exit_key, &mine) == 0;
-}
-
-static vv_ring *claim_pooled(varve_session *s, varve_engine *e)
-{
-    for (vv_ring *r = atomic_load_explicit(&s->rings, memory_order_acquire); r; r = r->next) {
-        int pooled = VV_RING_POOLED;
-        if (atomic_load_explicit(&r->state, memory_order_relaxed) != VV_RING_POOLED ||
-            !atomic_compare_exchange_strong(&r->state, &pooled, VV_RING_ACTIVE))
-            continue;
-        atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
-        r->engine = e;
-        r->current = 0;
-        return r;
-    }
-    return NULL;
-}
-
-/* Rings are listed oldest first, which keeps a parent's before those of the workers it spawns. */
-static void list_ring(varve_session *s, vv_ring *r)
-{
-    vv_ring *last = atomic_load_explicit(&s->rings, memory_order_relaxed);
-    while (last && last->next)
-        last = last->next;
-    if (last)
-        atomic_store_explicit(&last->next, r, memory_order_release);
-    else
-        atomic_store_explicit(&s->rings, r, memory_order_release);
-}
-
-vv_ring *vv_session_ring(varve_session *s, varve_engine *e)
-{
-    for (size_t i = 0; i < mine.count; i++)
-        if (mine.held[i].serial == e->serial)
-            return mine.held[i].ring;
-    if (!vv_session_active(s) || !hold_room())
-        return NULL;
-    pthread_mutex_lock(&s->lock);
-    vv_ring *r = claim_pooled(s, e);
-    if (!r) {
-        r = vv_ring_new(&s->governor, &s->wake, e);
-        if (r)
-            list_ring(s, r);
-    }
-    pthread_mutex_unlock(&s->lock);
-    if (r)
-        mine.held[mine.count++] = (held_ring){e->serial, r};
-    return r;
 }

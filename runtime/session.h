@@ -45,7 +45,8 @@ struct varve_session {
     pthread_mutex_t lock;   /* of the lists of engines and rings */
     _Atomic(varve_engine *) engines;
     varve_engine *last_engine;
-    uint64_t engine_count;
+    uint64_t engine_count;           /* ever opened */
+    _Atomic uint64_t engines_closed; /* and not freed yet */
     _Atomic(vv_ring *) rings;
     const char *unflushed; /* at close, NULL or why not all was written */
     _Atomic uint64_t roots_begun, roots_refused, roots_abandoned, leases_refused;
@@ -76,6 +77,9 @@ bool vv_handles_init(varve_session *s, uint32_t slots);
 void vv_handles_settle(varve_session *s);
 /* Frees all handles of threads, also of those that never ended. */
 void vv_handles_done(varve_session *s);
+
+/* Consumer, after a cycle: frees the closed engines that nothing uses any more. True: some were. */
+bool vv_engines_retire(varve_session *s);
 
 /* The calling OS thread's ring for an engine, made where there is none; NULL: no memory. */
 vv_ring *vv_session_ring(varve_session *s, varve_engine *e);

@@ -147,7 +147,8 @@ typedef struct {
     const char *revision_label; /* for instance the SHA-256 of its main file in hex */
 } varve_engine_info;
 VARVE_API varve_engine *varve_engine_open(varve_session *session, const varve_engine_info *info);
-/* Roots still open end as VARVE_ABANDONED; their threads may go on. */
+/* Roots still open end as VARVE_ABANDONED; their threads may go on. The handle is void; memory is given back once the
+ * last thread has ended and all is committed. */
 VARVE_API void varve_engine_close(varve_engine *engine);
 
 typedef enum { VARVE_FN_BYTECODE = 0, VARVE_FN_SYSOP = 1, VARVE_FN_NATIVE = 2 } varve_function_kind;

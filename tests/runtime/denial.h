@@ -367,6 +367,7 @@ static void pass(void)
 static void cycle(void)
 {
     vv_writer_cycle(&world.session->writer);
+    vv_engines_retire(world.session);
 }
 
 /* ---- a play, and what must hold after it ---- */

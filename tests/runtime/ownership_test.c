@@ -197,7 +197,7 @@ END_TEST
 START_TEST(gate_generation_retires)
 {
     vv_registry r;
-    ck_assert(vv_registry_init(&r, 2));
+    ck_assert(vv_registry_init(&r, 2, NULL));
     vv_slot *first = vv_slot_reserve(&r), *second;
     for (unsigned round = 0; round < 3; round++) {
         vv_slot *s = round ? vv_slot_reserve(&r) : first;
