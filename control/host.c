@@ -15,9 +15,16 @@ static void fork_child(void)
     atomic_store(&the_host.mask, 0);
 }
 
-static void watch_forks(void)
+/* The gate has taken the thread's pins back. */
+static void ended_inside(pid_t tid VV_UNUSED, unsigned slot VV_UNUSED, uint32_t pins VV_UNUSED)
+{
+    vv_violation(VARVE_ITEM_THROW, "the end of a thread", "a callback");
+}
+
+static void watch_forks_and_ends(void)
 {
     vv_gate_init();
+    vv_gate_on_violation(ended_inside);
     pthread_atfork(NULL, NULL, fork_child);
 }
 
@@ -67,7 +74,7 @@ varve_code varve_host_open(const varve_host_options *options, varve_host **ret_h
     if (!options || !ret_host || options->size < offsetof(varve_host_options, name) || !is_ours(options->version))
         return VARVE_E_ARG;
     memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
-    pthread_once(&once, watch_forks);
+    pthread_once(&once, watch_forks_and_ends);
     uint32_t none = VV_HOST_NONE;
     if (vv_gate_is_forked() || !atomic_compare_exchange_strong(&host->state, &none, VV_HOST_OPEN))
         return VARVE_E_BUSY;

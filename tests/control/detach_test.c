@@ -281,6 +281,40 @@ START_TEST(h4_one_slot_at_a_time)
 }
 END_TEST
 
+/* H5. A thread that ends in a callback is told of, and holds up nobody. */
+static _Atomic unsigned ends_inside;
+
+static void count_end(void *me, const varve_violation *v)
+{
+    (void)me;
+    if (v->item == VARVE_ITEM_THROW)
+        atomic_fetch_add(&ends_inside, 1);
+}
+
+static void end_inside(void *me, vv_event e)
+{
+    (void)me;
+    if (e == VV_EVENT_module_loaded)
+        pthread_exit(NULL);
+}
+
+START_TEST(h5_a_thread_ends_inside)
+{
+    varve_host *host = fake_open();
+    guest g = {.host = host, .registered = true};
+    fake_profiler p = {.mask = VARVE_MON_MODULE_LOADS, .inside = end_inside};
+    ck_assert(varve_on_violation(count_end, NULL));
+    varve_host_started(host);
+    ck_assert_int_eq(fake_attach(host, &p, false), VARVE_OK);
+    ck_assert_int_eq(pthread_create(&g.thread, NULL, visit, &g), 0);
+    pthread_join(g.thread, NULL);
+    ck_assert_uint_eq(ends_inside, 1);
+    ck_assert_int_eq(p.info->request_detach(p.self, 0), VARVE_OK);
+    ck_assert_uint_eq(varve_host_detach_step(host, NULL), 0);
+    ck_assert_uint_eq(p.ended, 1);
+}
+END_TEST
+
 /*
  * H7. A plug-in detaches itself, once in a callback and once on a thread of its own, and its code goes away. The thread
  * that unloads it is the host's, and so is what unloads it.
@@ -396,6 +430,7 @@ int main(void)
     tcase_add_test(c, h2_shutdown_while_detaching);
     tcase_add_test(c, h3_two_at_once);
     tcase_add_test(c, h4_one_slot_at_a_time);
+    tcase_add_test(c, h5_a_thread_ends_inside);
     tcase_add_test(c, h7_the_code_goes_away);
     tcase_add_test(c, detach_thread);
     tcase_add_test(c, forked);
