@@ -51,6 +51,8 @@ void vv_mask_update(varve_host *host)
 {
     uint64_t now = atomic_load(&host->mask), right;
     while (right = wanted(host), right != now) {
+        if (right & ~now & VARVE_MON_THREADS)
+            vv_thread_listening();
         if (!atomic_compare_exchange_strong(&host->mask, &now, right))
             continue;
         now = right;

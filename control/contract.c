@@ -180,11 +180,16 @@ void varve_allocating(void)
 /* Threads whose thread_destroyed was raised, by a hash of their id: a newer one replaces another, which is then no
  * longer noticed. */
 enum { DESTROYED = 1024 };
-static _Atomic varve_thread_id destroyed[DESTROYED];
+static struct {
+    _Atomic varve_thread_id id;
+    _Atomic uint32_t listening; /* when that was */
+} destroyed[DESTROYED];
+/* Grows where somebody wants to hear of threads after a time in which nobody did: an id may have come back unheard. */
+static _Atomic uint32_t listening;
 
-static _Atomic varve_thread_id *destroyed_at(varve_thread_id id)
+void vv_thread_listening(void)
 {
-    return &destroyed[(id * UINT64_C(0x9e3779b97f4a7c15)) >> 54];
+    atomic_fetch_add(&listening, 1);
 }
 
 void vv_thread_check(vv_event e, varve_thread_id id)
@@ -194,16 +199,18 @@ void vv_thread_check(vv_event e, varve_thread_id id)
         id = vv_self.registered ? vv_self.id : 0;
     if (!id)
         return;
-    _Atomic varve_thread_id *gone = destroyed_at(id);
+    __typeof__(&destroyed[0]) gone = &destroyed[(id * UINT64_C(0x9e3779b97f4a7c15)) >> 54];
     if (e == VV_EVENT_thread_created) {
         varve_thread_id same = id;
-        atomic_compare_exchange_strong(gone, &same, 0);
+        atomic_compare_exchange_strong(&gone->id, &same, 0);
         return;
     }
-    if (atomic_load(gone) == id)
+    if (atomic_load(&gone->id) == id && atomic_load(&gone->listening) == atomic_load(&listening))
         vv_violation(VARVE_ITEM_THREAD, row->name, "a thread that was destroyed");
-    if (e == VV_EVENT_thread_destroyed)
-        atomic_store(gone, id);
+    if (e == VV_EVENT_thread_destroyed) {
+        atomic_store(&gone->listening, atomic_load(&listening));
+        atomic_store(&gone->id, id);
+    }
 }
 
 static const uint32_t all_items = VARVE_ITEM_SAFEPOINT | VARVE_ITEM_MODE | VARVE_ITEM_LOCK | VARVE_ITEM_ALLOC;

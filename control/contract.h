@@ -118,9 +118,12 @@ void vv_frame_info(vv_frame *f, vv_info i, bool triggers);
 void vv_frame_pop(const vv_frame *f);
 /* An event of the calling thread (id 0) or of another that must not have been destroyed. */
 void vv_thread_check(vv_event e, varve_thread_id id);
+/* Somebody is about to hear of threads for the first time, or again. */
+void vv_thread_listening(void);
 #else
 static inline void vv_frame_event(vv_frame *f VV_UNUSED, vv_event e VV_UNUSED) {}
 static inline void vv_frame_info(vv_frame *f VV_UNUSED, vv_info i VV_UNUSED, bool triggers VV_UNUSED) {}
 static inline void vv_frame_pop(const vv_frame *f VV_UNUSED) {}
 static inline void vv_thread_check(vv_event e VV_UNUSED, varve_thread_id id VV_UNUSED) {}
+static inline void vv_thread_listening(void) {}
 #endif
