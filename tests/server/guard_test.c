@@ -206,6 +206,9 @@ START_TEST(a_token_is_asked_for)
              vv_response_get(&rs, "Set-Cookie"));
     rq.cookie = cookie;
     ck_assert_int_eq(vv_token_check(&t, &rq, &none), VV_TOKEN_GOOD);
+    vv_token elsewhere; /* a server beside this one, on another port */
+    vv_token_init(&elsewhere, "0123456789abcdef", 8279);
+    ck_assert_int_eq(vv_token_check(&elsewhere, &rq, &none), VV_TOKEN_BAD);
     cookie[strlen(cookie) - 1] ^= 1;
     ck_assert_int_eq(vv_token_check(&t, &rq, &none), VV_TOKEN_BAD);
     rq.cookie = NULL;

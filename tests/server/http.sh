@@ -75,14 +75,14 @@ raw()
 import socket, sys
 host, port = sys.argv[1].split("//")[1].split(":")
 s = socket.create_connection((host, int(port)), 30)
-s.sendall(sys.argv[2].replace("HUGE", "x" * 300000).encode("latin-1").decode("unicode_escape").encode("latin-1"))
-s.shutdown(socket.SHUT_WR)
 data = b""
-while True:
-    part = s.recv(65536)
-    if not part:
-        break
-    data += part
+try:
+    s.sendall(sys.argv[2].replace("HUGE", "x" * 300000).encode("latin-1").decode("unicode_escape").encode("latin-1"))
+    s.shutdown(socket.SHUT_WR)
+    while part := s.recv(65536):
+        data += part
+except OSError:
+    pass
 print(data.split(b"\r\n")[0].decode().split(" ")[1] if data.startswith(b"HTTP/") else "closed")
 ' "$url" "$1"
 }
@@ -453,8 +453,31 @@ is "a store without terms" "complete None [None, None, None, None, None]" "$(get
 stop
 ok "end"
 
+# Another build is another answer: the tag of one is none of the other's.
+cp "$varve" "$dir/build"
+echo >>"$dir/build"
+start "$dir" --listen 127.0.0.1:0
+etag=$(header ETag "$url/api/v1/meta")
+stop
+varve=$dir/build start "$dir" --listen 127.0.0.1:0
+is "a tag of another build" 200 "$(code -H "If-None-Match: $etag" "$url/api/v1/meta")"
+is "a tag of this build" 304 "$(code -H "If-None-Match: $(header ETag "$url/api/v1/meta")" "$url/api/v1/meta")"
+
+# Bodies that nobody asked for are read to an end, or not at all
+is "a body" 405 "$(raw "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello")"
+is "a body without end" closed "$(raw "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 300000\r\n\r\nHUGE" 2>/dev/null)"
+stop
+
 # Idle exit
-start "$dir" --listen 127.0.0.1:0 --idle-exit 1
+start "$dir" --listen 127.0.0.1:0 --idle-exit 3
+is "a request that takes longer than idleness is allowed" 405 "$(python3 -c '
+import socket, sys, time
+host, port = sys.argv[1].split("//")[1].split(":")
+s = socket.create_connection((host, int(port)), 60)
+s.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhe")
+time.sleep(5)
+s.sendall(b"llo")
+print(s.recv(100).split()[1].decode())' "$url" 2>&1)"
 wait $server
 is "an idle server ends" 0 $?
 server=
