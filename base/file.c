@@ -24,7 +24,13 @@ void vv_close(int *fd)
     *fd = -1;
 }
 
-int vv_above_standard(int fd)
+static bool is_open(int fd)
+{
+    return fcntl(fd, F_GETFD) >= 0;
+}
+
+/* What the program closed of its standard descriptors meanwhile: a copy above them. */
+static int move_above(int fd)
 {
     if (fd < 0 || fd > STDERR_FILENO)
         return fd;
@@ -32,6 +38,23 @@ int vv_above_standard(int fd)
     close(fd);
     errno = os;
     return above;
+}
+
+int vv_open_above(int dirfd, const char *path, int flags, mode_t mode)
+{
+    /* The standard numbers that are closed are taken by what answers reads and writes as a closed descriptor does. */
+    int held[STDERR_FILENO + 2];
+    unsigned n = 0;
+    if (!is_open(STDIN_FILENO) || !is_open(STDOUT_FILENO) || !is_open(STDERR_FILENO))
+        do
+            held[n] = open("/", O_PATH | O_CLOEXEC);
+        while (held[n++] >= 0 && held[n - 1] < STDERR_FILENO && n < VV_ARRAY_LEN(held));
+    int fd = move_above(openat(dirfd, path, flags | O_CLOEXEC, mode)), os = errno;
+    while (n)
+        if (held[--n] >= 0)
+            close(held[n]);
+    errno = os;
+    return fd;
 }
 
 static vv_code read_exactly(int fd, uint8_t *p, size_t n, vv_error *err)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/attr.h"
 #include "base/bytes.h"
@@ -22,11 +23,11 @@ void vv_blob_done(vv_blob *b); /* accepts a zeroed blob */
 void vv_close(int *fd); /* closes unless negative, sets -1; for VV_CLEANUP */
 
 /*
- * fd, or where that is one of the three standard numbers a close-on-exec copy above them (fd is then closed). A
- * program that runs with its standard output closed would otherwise write what it prints into our file. Negative
- * stays, as does errno.
+ * As openat with O_CLOEXEC, but never one of the three standard numbers, not for a moment: a program that runs with its
+ * standard output closed would otherwise write what it prints into our file. Negative, with errno, where it failed.
+ * Any thread.
  */
-int vv_above_standard(int fd);
+int vv_open_above(int dirfd, const char *path, int flags, mode_t mode);
 
 /*
  * Reads a whole file into memory that the caller frees (vv_blob_done). Only a regular file is read: a link, FIFO,

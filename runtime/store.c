@@ -111,7 +111,7 @@ static vv_code lock_within(int fd, bool exclusive, unsigned ms, vv_error *err)
 
 static vv_code open_lock_file(int dirfd, const char *name, int *ret, vv_error *err)
 {
-    *ret = vv_above_standard(openat(dirfd, name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666));
+    *ret = vv_open_above(dirfd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0666);
     return *ret < 0 ? vv_fail_os(err, errno, "open %s", name) : VV_OK;
 }
 
@@ -155,7 +155,7 @@ static void write_gitignore(const char *root)
     if ((rc != VV_OK && rc != VV_ERR_NOTFOUND) || ignores_all(&old))
         return;
     VV_CLEANUP(vv_close)
-    int fd = vv_above_standard(open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0666));
+    int fd = vv_open_above(AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0666);
     if (fd < 0)
         return;
     bool gap = old.n && old.p[old.n - 1] != '\n';
@@ -229,8 +229,7 @@ static int write_ledger(vv_wstore *s, uint64_t total)
         return os;
     static const char pending[] = "tmp/usage-state.pending";
     VV_CLEANUP(vv_close)
-    int fd = vv_above_standard(openat(s->root_fd, pending, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW,
-                                      0666));
+    int fd = vv_open_above(s->root_fd, pending, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
     if (fd < 0)
         return errno;
     if ((os = write_bytes(s, fd, bytes, sizeof bytes)) || (os = step(s, VV_STEP_LEDGER_FSYNC)))
@@ -408,7 +407,7 @@ static vv_code open_root(vv_wstore *s, vv_error *err)
         rc = vv_mkdirs(AT_FDCWD, s->root, err);
     if (rc != VV_OK)
         return rc;
-    s->root_fd = vv_above_standard(open(s->root, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    s->root_fd = vv_open_above(AT_FDCWD, s->root, O_RDONLY | O_DIRECTORY, 0);
     return s->root_fd < 0 ? vv_fail_os(err, errno, "open %s", s->root) : VV_OK;
 }
 
@@ -554,7 +553,7 @@ static int write_temporary(vv_wstore *s, const publication *p, const char *tmp, 
     if ((os = step(s, VV_STEP_CREATE)))
         return os;
     VV_CLEANUP(vv_close)
-    int fd = vv_above_standard(openat(s->root_fd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666));
+    int fd = vv_open_above(s->root_fd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
     if (fd < 0)
         return errno;
     *ret_made = true;
