@@ -62,7 +62,7 @@ bool vm_open(void (*change)(varve_host_options *o))
                   VARVE_CALL_RESULTS;
     if (change)
         change(&o);
-    return varve_host_open(&o, &vm.host) == VARVE_OK;
+    return varve_host_open(&o, &vm.host) == VARVE_OK && varve_host_thread_add(vm.host, 0) == VARVE_OK;
 }
 
 varve_host *vm_host(void)
@@ -80,6 +80,7 @@ bool vm_close(void)
 {
     vm_collect(false);
     vm.hooks = NULL;
+    varve_host_thread_remove(vm.host);
     return varve_host_close(vm.host);
 }
 

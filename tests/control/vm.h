@@ -108,7 +108,8 @@ typedef struct vm_object {
 } vm_object;
 enum { VM_PLAIN = 1, VM_EXCEPTION = 2, VM_EXCEPTION_BYTES = 32 };
 
-/* False: the process has a host already. change may set other options of the host; NULL: as they are. */
+/* False: the process has a host already. The calling thread is the VM's until it calls vm_close. change may set other
+ * options of the host; NULL: as they are. */
 bool vm_open(void (*change)(varve_host_options *o));
 varve_host *vm_host(void);
 void vm_started(void);
