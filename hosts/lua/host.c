@@ -234,7 +234,9 @@ void vl_host_close(bool failed, varve_ending status)
     if (!at.session || !vl_interpreter || getpid() != at.process)
         return;
     uint64_t ticks = varve_ticks();
-    vl.L = NULL; /* which may have been closed */
+    vl_live_lock(); /* another thread may be asking */
+    vl.L = NULL;    /* it may have been closed */
+    vl_live_unlock();
     vl_live_settle();
     vl_thread_exit_all(ticks, VARVE_ENDED_EXITED);
     vl_shadow_cut(&vl.main, 0, status, ticks);

@@ -65,6 +65,14 @@ status=$?
 [ $status = 0 ] || sed 's/^/# /' "$tmp/log" "$tmp/err" | head -20
 result $status "overflows: as many calls end as begin"
 
+run collections,allocations "$dir/automatic.lua"
+awk '/^gc\+/ { if (open++) bad = 1; seen[$2]++ }
+     /^gc-/ { if (--open) bad = 1 }
+     END { exit bad || open || seen[0] < 3 || seen[1] < 3 }' "$tmp/log" && [ "$(value holes)" = 0 ]
+status=$?
+[ $status = 0 ] || sed 's/^/# /' "$tmp/log" "$tmp/err" | head -20
+result $status "collections that come by themselves begin and end, and the bytes add up"
+
 if command -v jq >/dev/null; then
     for script in "$top_srcdir"/tests/hosts/lua/programs/*.lua; do
         run tally,functions,threads,calls "$script"

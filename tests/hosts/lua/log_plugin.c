@@ -146,10 +146,12 @@ static void expect_known(varve_thread_id thread, varve_function_id function)
 /* A thread's time does not run backwards. */
 static void expect_later(varve_thread_id thread, uint64_t ticks)
 {
+    pthread_mutex_lock(&at.lock);
     entry *e = look_up(at.threads, thread);
     if (ticks < e->ticks || !ticks)
         at.holes++;
     e->ticks = ticks;
+    pthread_mutex_unlock(&at.lock);
 }
 
 static void count(kind k)
@@ -214,6 +216,21 @@ static void on_module_unloaded(void *me, varve_module_id id)
         fprintf(at.out, "module- %s\n", desc.name ? desc.name : "?");
 }
 
+/* The function's lines, and its span. */
+static void ask_lines(varve_function_id id, const varve_function_desc *desc)
+{
+    uint32_t lines[8];
+    size_t n = 0, n0 = 0;
+    varve_code code = at.info->function_lines(at.self, id, VARVE_DONT_LOAD, lines, 8, &n);
+    if (code != at.info->function_lines(at.self, id, VARVE_MAY_LOAD, NULL, 0, &n0) || n != n0)
+        at.holes++;
+    fprintf(at.out, "  kind %u origin %u span %u..%u lines %s", desc->kind, desc->origin, desc->span_start,
+            desc->span_end, code == VARVE_OK ? "" : varve_code_name(code));
+    for (size_t i = 0; i < n && i < 8; i++)
+        fprintf(at.out, "%s%u", i ? " " : "", lines[i]);
+    fputc('\n', at.out);
+}
+
 static void on_function_loaded(void *me, varve_function_id id, varve_module_id module)
 {
     (void)me;
@@ -228,6 +245,8 @@ static void on_function_loaded(void *me, varve_function_id id, varve_module_id m
         return;
     fprintf(at.out, "function+ %s %s line %u\n", ok ? desc.definition_key : "?",
             ok && desc.display_name ? desc.display_name : "-", desc.line);
+    if (at.ask)
+        ask_lines(id, &desc);
 }
 
 static void on_function_unloaded(void *me, varve_function_id id)
