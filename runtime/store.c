@@ -19,8 +19,8 @@
 #include "base/text.h"
 #include "format/usage.h"
 
-enum { STREAM_PATH = 64, FILE_PATH = 128, LOCK_WAIT_MS = 2000, STREAM_LOCK_WAIT_MS = 100,
-       PATIENT_WAIT_MS = 2000, PUBLISH_WAIT_MS = 250, LATE_WAIT_MS = 20, OBJECT_TRIES = 8 };
+enum { STREAM_PATH = 64, FILE_PATH = 128, LOCK_WAIT_MS = 5000, STREAM_LOCK_WAIT_MS = 100,
+       PATIENT_WAIT_MS = 2000, PUBLISH_WAIT_MS = 250, LATE_WAIT_MS = 20, GIVE_WAY_MS = 5000, OBJECT_TRIES = 8 };
 
 struct vv_wstore {
     char *root;
@@ -30,7 +30,7 @@ struct vv_wstore {
     uint64_t max_project_bytes, minimum_free_bytes;
     vv_wstore_hooks hooks;
     uint64_t high[VV_PLANES];
-    bool patient, waited_in_vain;
+    bool patient, waited_in_vain, gave_way_in_vain;
     _Atomic uint64_t lock_timeouts;
     _Atomic int latch;
     _Atomic bool indeterminate;
@@ -331,11 +331,44 @@ static vv_code take_stream(vv_wstore *s, vv_error *err)
     return rc == VV_OK ? lock_within(s->stream_fd, true, STREAM_LOCK_WAIT_MS, err) : rc;
 }
 
+/*
+ * Who opens a store says so by a second lock on publish.lock, of the other kind and shared, which means nothing to
+ * other programs: those that publish all the time would else take the lock again before one that naps has looked.
+ */
+static void announce(int fd, bool opening)
+{
+    struct flock first_byte = {.l_type = opening ? F_RDLCK : F_UNLCK, .l_whence = SEEK_SET, .l_len = 1};
+    fcntl(fd, F_OFD_SETLK, &first_byte);
+}
+
+static bool somebody_opens(int fd)
+{
+    struct flock first_byte = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
+    return fcntl(fd, F_OFD_GETLK, &first_byte) == 0 && first_byte.l_type != F_UNLCK;
+}
+
+/* Lets those who open go first, for a while: one of them may be stopped. */
+static void give_way(vv_wstore *s)
+{
+    if (s->patient)
+        return;
+    unsigned ms = s->gave_way_in_vain ? 0 : GIVE_WAY_MS;
+    bool opens = somebody_opens(s->publish_fd);
+    for (; ms && opens; ms--) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        opens = somebody_opens(s->publish_fd);
+    }
+    s->gave_way_in_vain = opens;
+}
+
 static vv_code open_ledger(vv_wstore *s, vv_error *err)
 {
     vv_code rc = open_lock_file(s->root_fd, "publish.lock", &s->publish_fd, err);
-    if (rc == VV_OK)
-        rc = lock_within(s->publish_fd, true, LOCK_WAIT_MS, err);
+    if (rc != VV_OK)
+        return rc;
+    announce(s->publish_fd, true);
+    rc = lock_within(s->publish_fd, true, LOCK_WAIT_MS, err);
+    announce(s->publish_fd, false);
     if (rc != VV_OK)
         return rc;
     uint64_t usage;
@@ -632,6 +665,7 @@ static bool take_publish_lock(vv_wstore *s, vv_published *ret)
     /* While a publication is indeterminate the lock is ours already. */
     if (atomic_load_explicit(&s->indeterminate, memory_order_relaxed))
         return false;
+    give_way(s);
     int os = step(s, VV_STEP_LOCK);
     unsigned wait_ms = s->patient ? PATIENT_WAIT_MS : s->waited_in_vain ? LATE_WAIT_MS : PUBLISH_WAIT_MS;
     vv_code rc = os ? VV_ERR_IO : lock_within(s->publish_fd, true, wait_ms, NULL);

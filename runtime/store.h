@@ -69,7 +69,7 @@ typedef struct {
 
 typedef struct vv_wstore vv_wstore;
 
-/* Opens (creating what is missing) a stream for writing. Waits at most 2 s for locks. BUSY: the stream is in use. */
+/* Opens (creating what is missing) a stream for writing. Waits at most 5 s for locks. BUSY: the stream is in use. */
 VV_MUST_CHECK vv_code vv_wstore_open(vv_wstore **ret, const vv_wstore_options *options, vv_error *err);
 /* Releases all locks. NULL is fine. */
 void vv_wstore_close(vv_wstore *s);
@@ -79,7 +79,8 @@ void vv_wstore_forked(vv_wstore *s);
 /*
  * How long a publication waits for publish.lock before its outcome is BLOCKED: a quarter of a second, hardly at all
  * where the last one waited in vain, 2 s while patient (for a flush). Others' processes may be stopped while they hold
- * it. Each wait in vain is counted; any thread may ask for the count.
+ * it. Before that, but not while patient, it lets those go first who open the store, for at most 5 s. Each wait in
+ * vain is counted; any thread may ask for the count.
  */
 void vv_wstore_be_patient(vv_wstore *s, bool patient);
 uint64_t vv_wstore_lock_timeouts(const vv_wstore *s);

@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <ftw.h>
 #include <limits.h>
+#include <pthread.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "format/usage.h"
@@ -362,6 +364,40 @@ START_TEST(indeterminate)
 }
 END_TEST
 
+static atomic_bool opened;
+
+static void *open_slowly(void *arg)
+{
+    int *fd = arg;
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    atomic_store(&opened, true);
+    vv_close(fd);
+    return NULL;
+}
+
+/* Who publishes lets those go first who open the store: they have a lock of their own on publish.lock. In a flush,
+ * which somebody waits for, it does not. */
+START_TEST(gate_way_for_an_opener)
+{
+    vv_wstore *s = open_store(7, NULL);
+    char path[256];
+    snprintf(path, sizeof path, "%s/publish.lock", root);
+    int fd = open(path, O_RDWR | O_CLOEXEC);
+    struct flock first_byte = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 1};
+    ck_assert_int_eq(fcntl(fd, F_OFD_SETLK, &first_byte), 0);
+    vv_wstore_be_patient(s, true);
+    ck_assert_int_eq(publish(s, VV_PLANE_DATA).outcome, VV_COMMITTED);
+    vv_wstore_be_patient(s, false);
+    ck_assert(!atomic_load(&opened));
+    pthread_t id;
+    ck_assert_int_eq(pthread_create(&id, NULL, open_slowly, &fd), 0);
+    ck_assert_int_eq(publish(s, VV_PLANE_DATA).outcome, VV_COMMITTED);
+    ck_assert(atomic_load(&opened));
+    pthread_join(id, NULL);
+    vv_wstore_close(s);
+}
+END_TEST
+
 START_TEST(short_writes)
 {
     faults f = {.write_at_most = 7};
@@ -557,6 +593,7 @@ int main(void)
     tcase_add_test(c, in_use_by_another_process);
     tcase_add_loop_test(c, fails_before_the_rename, 0, (int)VV_ARRAY_LEN(before));
     tcase_add_loop_test(c, indeterminate, 0, (int)VV_ARRAY_LEN(after));
+    tcase_add_test(c, gate_way_for_an_opener);
     tcase_add_test(c, short_writes);
     tcase_add_test(c, limits);
     tcase_add_test(c, objects);
