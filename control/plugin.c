@@ -169,6 +169,16 @@ static bool ask_code(plugin *p, const char *path, const char *arguments, varve_p
     return true;
 }
 
+/* A profiler's place is free a moment after `ended` was called for it, which is all that one can wait for. */
+static varve_code attach_patiently(const varve_attach_options *o, varve_profiler **ret)
+{
+    enum { TRIES = 50 };
+    varve_code code;
+    for (unsigned i = 0; (code = varve_host_attach(at.host, o, ret)) == VARVE_E_BUSY && i < TRIES; i++)
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    return code;
+}
+
 static bool attach(plugin *p, const char *path, const varve_plugin *said, line *why)
 {
     varve_attach_options o = {.size = sizeof o,
@@ -178,7 +188,7 @@ static bool attach(plugin *p, const char *path, const varve_plugin *said, line *
                               .ended = on_ended,
                               .ended_me = p};
     varve_profiler *profiler = NULL;
-    varve_code code = varve_host_attach(at.host, &o, &profiler);
+    varve_code code = attach_patiently(&o, &profiler);
     if (code == VARVE_E_REFUSED)
         return fail(why, "%s: it refused to start", path);
     if (code == VARVE_E_BUSY)

@@ -146,6 +146,10 @@ START_TEST(main_place)
     run_app();
     ck_assert_int_eq(varve_plugins_listen(vm_host()), VARVE_OK);
     detach("");
+    for (unsigned i = 0; i < 20; i++) { /* the place is free as soon as detach says so */
+        attach(built(PROBE, NULL), "main");
+        detach("");
+    }
     varve_plugins_close();
     ck_assert(!is_loaded("plugin_probe.so"));
     ck_assert(vm_close());
