@@ -2,7 +2,7 @@
  * Errors, as profilers know exceptions: thrown where Lua leaves the frames, caught where somebody has it.
  *
  * Lua tells no hook of an error. It does jump through the C library, though, while the stack still is that of the throw
- * (interpose.c), and what has it now is known at the next event, or when a protected call returns. Where the jump can't
+ * (jump.c), and what has it now is known at the next event, or when a protected call returns. Where the jump can't
  * be read (another library than the one whose layout is known) an error is thrown, for profilers, when it is caught.
  */
 #pragma once

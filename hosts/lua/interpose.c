@@ -3,7 +3,6 @@
 #include <dlfcn.h>
 #include <lauxlib.h>
 #include <lua.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,36 +146,6 @@ EXPORT int lua_gc(lua_State *L, int what, ...)
         settle();
     }
     return result;
-}
-
-/*
- * An error in liblua is a jump; the library is built with one of these. Whatever else jumps passes too, and must find
- * its way unchanged.
- */
-#define JUMP(name, from, value)                                          \
-    static __typeof__(&name) real_##name;                                \
-    if (__builtin_expect(!real_##name, 0)) {                             \
-        void *symbol = dlsym(RTLD_NEXT, #name);                          \
-        memcpy(&real_##name, &symbol, sizeof real_##name);               \
-    }                                                                    \
-    vl_fault_jump(from);                                                 \
-    real_##name(from, value);                                            \
-    __builtin_unreachable()
-
-extern void __longjmp_chk(jmp_buf from, int value) __attribute__((noreturn));
-EXPORT void __longjmp_chk(jmp_buf from, int value)
-{
-    JUMP(__longjmp_chk, from, value);
-}
-
-EXPORT void _longjmp(jmp_buf from, int value)
-{
-    JUMP(_longjmp, from, value);
-}
-
-EXPORT void longjmp(jmp_buf from, int value)
-{
-    JUMP(longjmp, from, value);
 }
 
 EXPORT void lua_close(lua_State *L)
