@@ -102,25 +102,28 @@ static void on_entered(void)
 
 static void inside(void *me, vv_event e)
 {
-    fake_profiler *p = me;
-    info = p->info;
-    self = p->self;
+    const fake_profiler *p = me;
     varve_value v;
     size_t n;
-    if (e == VV_EVENT_call_entered)
+    if (e == VV_EVENT_initialize) {
+        info = p->info;
+        self = p->self;
+    } else if (e == VV_EVENT_call_entered) {
         on_entered();
-    else if (e == VV_EVENT_call_left && info->call_values(self, VARVE_VALUES_RESULTS, &v, 1, &n) == VARVE_OK)
-        value(VARVE_VALUES_RESULTS);
-    else if (e == VV_EVENT_collection_started)
+    } else if (e == VV_EVENT_call_left) {
+        if (info->call_values(self, VARVE_VALUES_RESULTS, &v, 1, &n) == VARVE_OK)
+            value(VARVE_VALUES_RESULTS);
+    } else if (e == VV_EVENT_collection_started) {
         ask_about_all_stacks();
-    else if (e == VV_EVENT_function_loaded)
+    } else if (e == VV_EVENT_function_loaded) {
         ck_assert_uint_eq(count_of(VARVE_LIVE_FUNCTIONS), VV_ARRAY_LEN(app_bodies));
-    else if (e == VV_EVENT_module_loaded || e == VV_EVENT_module_unloaded)
+    } else if (e == VV_EVENT_module_loaded || e == VV_EVENT_module_unloaded) {
         ck_assert_uint_eq(count_of(VARVE_LIVE_MODULES), 1);
-    else if (e == VV_EVENT_domain_loaded || e == VV_EVENT_domain_unloaded)
+    } else if (e == VV_EVENT_domain_loaded || e == VV_EVENT_domain_unloaded) {
         ck_assert_uint_eq(count_of(VARVE_LIVE_DOMAINS), 1);
-    else if (e == VV_EVENT_thread_created || e == VV_EVENT_thread_destroyed)
+    } else if (e == VV_EVENT_thread_created || e == VV_EVENT_thread_destroyed) {
         ck_assert_uint_ge(count_of(VARVE_LIVE_THREADS), 1);
+    }
 }
 
 static void check_ids(varve_host_options *o)
