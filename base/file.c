@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,21 +41,42 @@ static int move_above(int fd)
     return above;
 }
 
+vv_standing vv_standing_in(void)
+{
+    vv_standing s = {.count = 0};
+    if (is_open(STDIN_FILENO) && is_open(STDOUT_FILENO) && is_open(STDERR_FILENO))
+        return s;
+    do
+        s.fds[s.count] = open("/", O_PATH | O_CLOEXEC);
+    while (s.fds[s.count++] >= 0 && s.fds[s.count - 1] < STDERR_FILENO && s.count < VV_ARRAY_LEN(s.fds));
+    return s;
+}
+
+void vv_standing_done(vv_standing *s)
+{
+    int os = errno;
+    while (s->count)
+        if (s->fds[--s->count] >= 0)
+            close(s->fds[s->count]);
+    errno = os;
+}
+
 int vv_open_above(int dirfd, const char *path, int flags, mode_t mode)
 {
-    /* The standard numbers that are closed are taken by what answers reads and writes as a closed descriptor does. */
-    int held[STDERR_FILENO + 2];
-    unsigned n = 0;
-    if (!is_open(STDIN_FILENO) || !is_open(STDOUT_FILENO) || !is_open(STDERR_FILENO))
-        do
-            held[n] = open("/", O_PATH | O_CLOEXEC);
-        while (held[n++] >= 0 && held[n - 1] < STDERR_FILENO && n < VV_ARRAY_LEN(held));
-    int fd = move_above(openat(dirfd, path, flags | O_CLOEXEC, mode)), os = errno;
-    while (n)
-        if (held[--n] >= 0)
-            close(held[n]);
-    errno = os;
-    return fd;
+    VV_CLEANUP(vv_standing_done) vv_standing s = vv_standing_in();
+    return move_above(openat(dirfd, path, flags | O_CLOEXEC, mode));
+}
+
+int vv_socket_above(int domain, int type, int protocol)
+{
+    VV_CLEANUP(vv_standing_done) vv_standing s = vv_standing_in();
+    return move_above(socket(domain, type | SOCK_CLOEXEC, protocol));
+}
+
+int vv_accept_above(int fd, int flags)
+{
+    VV_CLEANUP(vv_standing_done) vv_standing s = vv_standing_in();
+    return move_above(accept4(fd, NULL, NULL, flags | SOCK_CLOEXEC));
 }
 
 static vv_code read_exactly(int fd, uint8_t *p, size_t n, vv_error *err)
@@ -75,7 +97,7 @@ static vv_code read_exactly(int fd, uint8_t *p, size_t n, vv_error *err)
 vv_code vv_file_read(int dirfd, const char *name, uint64_t max, vv_blob *ret, vv_error *err)
 {
     /* O_NONBLOCK so that opening a FIFO returns; it changes nothing for regular files. */
-    VV_CLEANUP(vv_close) int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    VV_CLEANUP(vv_close) int fd = vv_open_above(dirfd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
     if (fd < 0 && (errno == ELOOP || errno == ENXIO))
         return vv_fail_decode(err, "NotRegularFile", 0, "%s is not a regular file", name);
     if (fd < 0)

@@ -23,11 +23,25 @@ void vv_blob_done(vv_blob *b); /* accepts a zeroed blob */
 void vv_close(int *fd); /* closes unless negative, sets -1; for VV_CLEANUP */
 
 /*
- * As openat with O_CLOEXEC, but never one of the three standard numbers, not for a moment: a program that runs with its
- * standard output closed would otherwise write what it prints into our file. Negative, with errno, where it failed.
- * Any thread.
+ * Stands in for the standard descriptors that are closed, with what answers reads and writes as a closed one does, so
+ * that what is opened meanwhile gets none of the three numbers: a program that runs with its standard output closed
+ * would otherwise write what it prints into our file, or to who talks to us. Done before anything is opened, ended right
+ * after it; vv_standing_done keeps errno. Any thread.
+ */
+typedef struct {
+    int fds[4];
+    unsigned count;
+} vv_standing;
+vv_standing vv_standing_in(void);
+void vv_standing_done(vv_standing *s); /* for VV_CLEANUP too */
+
+/*
+ * As openat, socket and accept4, close-on-exec, but never one of the three standard numbers, not for a moment. Negative,
+ * with errno, where it failed. Any thread.
  */
 int vv_open_above(int dirfd, const char *path, int flags, mode_t mode);
+int vv_socket_above(int domain, int type, int protocol);
+int vv_accept_above(int fd, int flags);
 
 /*
  * Reads a whole file into memory that the caller frees (vv_blob_done). Only a regular file is read: a link, FIFO,

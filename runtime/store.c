@@ -215,7 +215,7 @@ static int write_bytes(vv_wstore *s, int fd, const uint8_t *p, size_t n)
 
 static int sync_dir(vv_wstore *s, const char *path)
 {
-    VV_CLEANUP(vv_close) int fd = openat(s->root_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    VV_CLEANUP(vv_close) int fd = vv_open_above(s->root_fd, path, O_RDONLY | O_DIRECTORY, 0);
     return fd < 0 || fsync(fd) < 0 ? errno : 0;
 }
 
@@ -250,7 +250,7 @@ static vv_code read_ledger(vv_wstore *s, uint64_t *ret, vv_error *err)
     uint8_t bytes[VV_USAGE_BYTES + 1]; /* one more tells a longer file */
     size_t n = 0;
     VV_CLEANUP(vv_close)
-    int fd = openat(s->root_fd, "usage.state", O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    int fd = vv_open_above(s->root_fd, "usage.state", O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
         return vv_fail_os(err, errno, "open usage.state");
     for (ssize_t k; n < sizeof bytes && (k = read(fd, bytes + n, sizeof bytes - n)) != 0;) {
@@ -709,7 +709,7 @@ typedef enum { OBJECT_ABSENT, OBJECT_GOOD, OBJECT_BAD, OBJECT_UNREADABLE } objec
 /* Reads and hashes the whole object of that name; *ret_st says which file was read. */
 static object_state verify_object(vv_wstore *s, const char *path, const vv_cid *cid, size_t n, struct stat *ret_st)
 {
-    VV_CLEANUP(vv_close) int fd = openat(s->root_fd, path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    VV_CLEANUP(vv_close) int fd = vv_open_above(s->root_fd, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0)
         return errno == ENOENT ? OBJECT_ABSENT : errno == ELOOP ? OBJECT_BAD : OBJECT_UNREADABLE;
     if (fstat(fd, ret_st) < 0)

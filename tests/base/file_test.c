@@ -55,8 +55,50 @@ static void *print_always(void *stop)
     return NULL;
 }
 
-/* In a process of its own, without these standard descriptors: what it prints never lands in a file that is being
- * opened, and its descriptors are as they were. */
+static bool is_above(int fd)
+{
+    return fd > STDERR_FILENO && fcntl(fd, F_GETFD) == FD_CLOEXEC;
+}
+
+static int open_files(void)
+{
+    struct stat st = {.st_size = 0};
+    for (unsigned i = 0; i < 3000; i++) {
+        int fd = vv_open_above(AT_FDCWD, "f", O_WRONLY | O_CREAT | O_TRUNC, 0600);
+        if (!is_above(fd) || fstat(fd, &st) != 0 || st.st_size)
+            return 4;
+        close(fd);
+    }
+    return 0;
+}
+
+/* Both ends of a connection: neither says anything that was not sent. */
+static int open_sockets(void)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    snprintf(name.sun_path, sizeof name.sun_path, "socket");
+    int listening = vv_socket_above(AF_UNIX, SOCK_STREAM, 0);
+    if (!is_above(listening) || bind(listening, (const struct sockaddr *)&name, sizeof name) != 0 ||
+        listen(listening, 1) != 0)
+        return 7;
+    for (unsigned i = 0; i < 3000; i++) {
+        int out = vv_socket_above(AF_UNIX, SOCK_STREAM, 0);
+        if (!is_above(out) || connect(out, (const struct sockaddr *)&name, sizeof name) != 0)
+            return 8;
+        int in = vv_accept_above(listening, SOCK_NONBLOCK);
+        char byte;
+        if (!is_above(in) || recv(in, &byte, 1, 0) != -1 || errno != EAGAIN ||
+            recv(out, &byte, 1, MSG_DONTWAIT) != -1 || errno != EAGAIN)
+            return 9;
+        close(out);
+        close(in);
+    }
+    close(listening);
+    return unlink(name.sun_path) == 0 ? 0 : 10;
+}
+
+/* In a process of its own, without these standard descriptors: what it prints never lands in a file or socket that is
+ * being opened, and its descriptors are as they were. */
 static int open_without(unsigned closed)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)
@@ -71,20 +113,16 @@ static int open_without(unsigned closed)
     pthread_t printer;
     if (pthread_create(&printer, NULL, print_always, &stop) != 0)
         return 3;
-    struct stat st = {.st_size = 0};
-    for (unsigned i = 0; i < 3000; i++) {
-        int fd = vv_open_above(AT_FDCWD, "f", O_WRONLY | O_CREAT | O_TRUNC, 0600);
-        if (fd <= STDERR_FILENO || fcntl(fd, F_GETFD) != FD_CLOEXEC || fstat(fd, &st) != 0 || st.st_size)
-            return 4;
-        close(fd);
-    }
+    int failed = open_files();
+    if (!failed)
+        failed = open_sockets();
     atomic_store(&stop, true);
     void *said;
     pthread_join(printer, &said);
     for (int fd = 0; fd <= STDERR_FILENO; fd++)
         if ((fcntl(fd, F_GETFD) < 0) != ((closed >> fd) & 1))
             return 5;
-    return said ? 6 : 0;
+    return failed ? failed : said ? 6 : 0;
 }
 
 START_TEST(descriptors_above_the_standard_ones)
@@ -98,6 +136,10 @@ START_TEST(descriptors_above_the_standard_ones)
     ck_assert_int_eq(WEXITSTATUS(status), 0);
     ck_assert_int_eq(vv_open_above(AT_FDCWD, "missing", O_RDONLY, 0), -1);
     ck_assert_int_eq(errno, ENOENT);
+    ck_assert_int_eq(vv_socket_above(AF_UNIX, 99, 0), -1);
+    ck_assert_int_eq(errno, EINVAL);
+    ck_assert_int_eq(vv_accept_above(-1, 0), -1);
+    ck_assert_int_eq(errno, EBADF);
 }
 END_TEST
 
