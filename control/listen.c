@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/deadline.h"
+#include "base/file.h"
 
 /* How long a client may take to say what it wants. */
 enum { REQUEST_WAIT_MS = 2000, BACKLOG = 8 };
@@ -62,7 +63,7 @@ static bool next_client(void)
         ;
     pthread_mutex_lock(&at.lock);
     bool go_on = !at.stopping;
-    at.client = go_on ? accept4(at.listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+    at.client = go_on ? vv_accept_above(at.listening, SOCK_NONBLOCK) : -1;
     /* Where the system is out of descriptors or memory: not at full speed. */
     bool starved = go_on && at.client < 0 && errno != EAGAIN && errno != ECONNABORTED && errno != EINTR;
     pthread_mutex_unlock(&at.lock);
@@ -139,7 +140,7 @@ static vv_code bind_socket(vv_error *err)
 {
     struct sockaddr_un name;
     socklen_t n = vv_remote_address(&name, getpid());
-    at.listening = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    at.listening = vv_socket_above(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
     if (at.listening < 0)
         return vv_fail_os(err, errno, "socket");
     if (bind(at.listening, (const struct sockaddr *)&name, n) == 0 && listen(at.listening, BACKLOG) == 0)

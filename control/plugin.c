@@ -21,6 +21,7 @@
 
 #include "base/attr.h"
 #include "base/deadline.h"
+#include "base/file.h"
 #include "control/listen.h"
 
 /* CLOSE_GRACE_MS: how long the end of the host waits for a request that is being served. */
@@ -139,7 +140,10 @@ static bool open_code(plugin *p, const char *path, line *why)
 {
     if (!is_file(path, why))
         return false;
+    /* The linker opens files too, and what the program reads and prints must not meet those. */
+    vv_standing s = vv_standing_in();
     p->code = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    vv_standing_done(&s);
     if (p->code)
         return true;
     /* The message mostly begins with the path. */
@@ -298,6 +302,7 @@ static bool wait_until_gone(uint64_t serial)
     return true;
 }
 
+/* Done: the line is the plug-in's name. */
 static vv_remote_outcome detach(const char *name, line *why)
 {
     pthread_mutex_lock(&at.lock);
@@ -317,6 +322,8 @@ static vv_remote_outcome detach(const char *name, line *why)
     if (outcome == VV_REMOTE_PENDING)
         fail(why, "%s is told nothing any more, but a callback of it still runs after %u ms", its_name,
              vv_plugin_detach_wait_ms);
+    else if (outcome == VV_REMOTE_DONE)
+        snprintf(why->text, sizeof why->text, "%s", its_name);
     return outcome;
 }
 

@@ -5,9 +5,12 @@
 #include "control/remote.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -176,6 +179,49 @@ static pid_t host_begin(uid_t uid)
             _exit(1);
         for (;;)
             pause();
+    }
+    char byte;
+    close(ready[1]);
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return pid;
+}
+
+static atomic_bool stray;
+
+static void *print_always(void *unused)
+{
+    for (;;)
+        for (int fd = 0; fd <= STDERR_FILENO; fd++)
+            if (write(fd, "STRAY", 5) >= 0)
+                atomic_store(&stray, true);
+    return unused;
+}
+
+/* As host_begin, without standard descriptors, to which it prints all the same. SIGTERM ends it, with 0 where nothing
+ * that it printed went anywhere. */
+static pid_t closed_host_begin(void)
+{
+    int ready[2];
+    ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (!pid) {
+        pthread_t printer;
+        sigset_t term;
+        int got, out = fcntl(ready[1], F_DUPFD_CLOEXEC, 10);
+        sigemptyset(&term);
+        sigaddset(&term, SIGTERM);
+        sigprocmask(SIG_BLOCK, &term, NULL);
+        for (int fd = 0; fd < 10; fd++)
+            close(fd);
+        bool ok = pthread_create(&printer, NULL, print_always, NULL) == 0 && vm_open(NULL);
+        vm_started();
+        ok = ok && varve_plugins_listen(vm_host()) == VARVE_OK;
+        if (!ok || write(out, "", 1) != 1)
+            _exit(2);
+        sigwait(&term, &got);
+        _exit(atomic_load(&stray));
     }
     char byte;
     close(ready[1]);
@@ -466,6 +512,24 @@ START_TEST(forked)
 }
 END_TEST
 
+/* What a program prints that runs with its standard descriptors closed reaches no socket and no plug-in's file. */
+START_TEST(closed_standard_descriptors)
+{
+    pid_t host = closed_host_begin();
+    vv_remote_answer a;
+    vv_error err = {0};
+    for (unsigned i = 0; i < 300; i++)
+        expect_service(host);
+    ck_assert_msg(ask(host, VV_REMOTE_ATTACH, probe(), "", PATIENCE_MS, &a, &err) == VV_OK, "%s", err.msg);
+    ck_assert_msg(a.outcome == VV_REMOTE_DONE, "%s", a.text);
+    ck_assert_int_eq(kill(host, SIGTERM), 0);
+    int status;
+    ck_assert_int_eq(waitpid(host, &status, 0), host);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 0);
+}
+END_TEST
+
 /* The end of the host does not wait for ever for a request that does. */
 static vv_remote_outcome serve_for_ever(void *ctx, const vv_remote_request *q, char *text, size_t size)
 {
@@ -532,6 +596,7 @@ int main(void)
     tcase_add_test(t, killed_host);
     tcase_add_test(t, killed_client);
     tcase_add_test(t, forked);
+    tcase_add_test(t, closed_standard_descriptors);
     tcase_add_test(t, close_while_serving);
     tcase_add_test(t, signals_are_masked);
     return test_run();
