@@ -14,16 +14,15 @@ static int run(const vv_cli *c)
     if (!vv_cli_process(c, &pid))
         return VV_EXIT_USAGE;
     const char *spec = c->args[1], *equals = strchrnul(spec, '=');
-    char file[PATH_MAX], path[PATH_MAX], done[PATH_MAX + 64];
+    char file[PATH_MAX], path[PATH_MAX];
     if (equals - spec >= (ptrdiff_t)sizeof file)
         return vv_cli_usage(c, "the plug-in's name is too long");
     snprintf(file, sizeof file, "%.*s", (int)(equals - spec), spec);
     /* The process has a working directory of its own. */
     if (!realpath(file, path))
         return vv_cli_fail(VV_EXIT_STORE, "%s: %s", file, strerror(errno));
-    snprintf(done, sizeof done, "attached %s to process %ld", path, (long)pid);
     vv_remote_request q = {VV_REMOTE_ATTACH, vv_cstr(path), vv_cstr(*equals ? equals + 1 : "")};
-    return vv_cli_ask(c, pid, &q, path, done);
+    return vv_cli_ask(c, pid, &q, path);
 }
 
 static const vv_cli_option options[] = {VV_CLI_TIMEOUT};

@@ -1,7 +1,5 @@
 #include "config.h"
 
-#include <stdio.h>
-
 #include "cli/process.h"
 
 static int run(const vv_cli *c)
@@ -10,11 +8,8 @@ static int run(const vv_cli *c)
     if (!vv_cli_process(c, &pid))
         return VV_EXIT_USAGE;
     const char *name = c->arg_count > 1 ? c->args[1] : "";
-    const char *what = *name ? name : "the plug-in";
-    char done[512];
-    snprintf(done, sizeof done, "detached %.400s from process %ld", what, (long)pid);
     vv_remote_request q = {VV_REMOTE_DETACH, vv_cstr(name), {NULL, 0}};
-    return vv_cli_ask(c, pid, &q, what, done);
+    return vv_cli_ask(c, pid, &q, *name ? name : "the plug-in");
 }
 
 static const vv_cli_option options[] = {VV_CLI_TIMEOUT};

@@ -91,7 +91,14 @@ is "twenty times in a row" "20 20" "$(wc -l <"$dir/counts") $(grep -c "^count: $
 "$varve" attach "$host" "$probe" >/dev/null
 fails "two: which" 5 "several plug-ins are attached" detach "$host"
 is "two: the one" "detached plugin_probe from process $host" "$("$varve" detach "$host" plugin_probe)"
-is "two: and the other" "detached the plug-in from process $host" "$("$varve" detach "$host")"
+is "two: and the other, whose name it says" "detached count from process $host" "$("$varve" detach "$host")"
+is "attach as JSON" "attached $count $host" \
+    "$("$varve" attach --json "$host" "$count=$dir/counts" | jq -r '"\(.action) \(.plugin) \(.process)"')"
+is "detach as JSON" "detached count $host" \
+    "$("$varve" detach --json "$host" | jq -r '"\(.action) \(.plugin) \(.process)"')"
+fails "JSON of what is refused" 5 "no plug-in is attached" detach --json "$host"
+is "is none" "" "$(cat "$dir/out")"
+fails "a store" 2 "reads no store" attach --store . "$host" "$count"
 fails "none left" 5 "no plug-in is attached" detach "$host"
 cp "$count" "$dir/a name=x.so"
 (cd "$dir" && ln -s "$count" linked.so)
