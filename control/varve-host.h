@@ -119,14 +119,26 @@ static inline bool varve_host_wants(const varve_host *host, uint64_t bits)
 
 /* Raises an event: VARVE_RAISE(host, module_loaded, module, domain). The arguments are those of the row in
  * VARVE_HOST_EVENTS after `me`, and are evaluated only where somebody wants the event. */
-#define VARVE_RAISE(host, event, ...)                                   \
-    do {                                                                \
-        if (__builtin_expect(varve_host_wants((host), VARVE_ON_##event), 0)) \
-            varve_raise_##event((host), ##__VA_ARGS__);                 \
+#define VARVE_RAISE(host, ...) VARVE_PASTE_(VARVE_RAISE_, VARVE_FORM_(__VA_ARGS__))(host, __VA_ARGS__)
+#define VARVE_RAISE_ONE_(host, event) VARVE_RAISE_IF_(host, event, (host))
+#define VARVE_RAISE_MORE_(host, event, ...) VARVE_RAISE_IF_(host, event, (host, __VA_ARGS__))
+#define VARVE_RAISE_IF_(host, event, arguments)                              \
+    do {                                                                     \
+        if (__builtin_expect(varve_host_wants(host, VARVE_ON_##event), 0))   \
+            varve_raise_##event arguments;                                   \
     } while (0)
 
+/* ONE_ for one argument, MORE_ for up to ten: an empty list of the rest is none in ISO C. */
+#define VARVE_FORM_(...) \
+    VARVE_PICK_(__VA_ARGS__, MORE_, MORE_, MORE_, MORE_, MORE_, MORE_, MORE_, MORE_, MORE_, ONE_, 0)
+#define VARVE_PICK_(a, b, c, d, e, f, g, h, i, j, form, ...) form
+#define VARVE_PASTE2_(a, b) a##b
+#define VARVE_PASTE_(a, b) VARVE_PASTE2_(a, b)
+
 /* The functions behind it, one for each event: void varve_raise_<event>(varve_host *host, ...). */
-#define VARVE_TAIL_(first, ...) , ##__VA_ARGS__
+#define VARVE_TAIL_(...) VARVE_PASTE_(VARVE_TAIL_, VARVE_FORM_(__VA_ARGS__))(__VA_ARGS__)
+#define VARVE_TAIL_ONE_(first)
+#define VARVE_TAIL_MORE_(first, ...) , __VA_ARGS__
 #define VARVE_RAISE_(name, bit, flags, contract, params, names, text) \
     VARVE_API void varve_raise_##name(varve_host *host VARVE_TAIL_ params);
 VARVE_HOST_EVENTS(VARVE_RAISE_)
@@ -254,8 +266,6 @@ VARVE_API bool varve_on_violation(varve_violation_fn *fn, void *me);
 
 /* Until the end of the block, violations of these items are accepted on this thread, for a reason:
  *     VARVE_CONTRACT_VIOLATION(VARVE_ITEM_LOCK, "the lock is taken by nobody else before main"); */
-#define VARVE_PASTE2_(a, b) a##b
-#define VARVE_PASTE_(a, b) VARVE_PASTE2_(a, b)
 #define VARVE_CONTRACT_VIOLATION(items, reason)                                    \
     __attribute__((unused, cleanup(varve_violation_accepted_end))) uint32_t        \
         VARVE_PASTE_(varve_violation_, __LINE__) = varve_violation_accepted((items), "" reason "")
