@@ -25,8 +25,8 @@ void vv_close(int *fd); /* closes unless negative, sets -1; for VV_CLEANUP */
 /*
  * Stands in for the standard descriptors that are closed, with what answers reads and writes as a closed one does, so
  * that what is opened meanwhile gets none of the three numbers: a program that runs with its standard output closed
- * would otherwise write what it prints into our file, or to who talks to us. Done before anything is opened, ended right
- * after it; vv_standing_done keeps errno. Any thread.
+ * would otherwise write what it prints into our file, or to who talks to us. Begun before anything is opened, ended
+ * right after it; vv_standing_done keeps errno. Any thread.
  */
 typedef struct {
     int fds[4];
@@ -36,8 +36,8 @@ vv_standing vv_standing_in(void);
 void vv_standing_done(vv_standing *s); /* for VV_CLEANUP too */
 
 /*
- * As openat, socket and accept4, close-on-exec, but never one of the three standard numbers, not for a moment. Negative,
- * with errno, where it failed. Any thread.
+ * As openat, socket and accept4, close-on-exec, but never one of the three standard numbers, not for a moment.
+ * Negative, with errno, where it failed. Any thread.
  */
 int vv_open_above(int dirfd, const char *path, int flags, mode_t mode);
 int vv_socket_above(int domain, int type, int protocol);

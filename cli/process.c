@@ -31,7 +31,7 @@ static int print_done(const vv_cli *c, pid_t pid, const vv_remote_request *q, co
 {
     bool attached = q->verb == VV_REMOTE_ATTACH;
     if (!c->json) {
-        printf("%s %s %s process %ld\n", attached ? "attached" : "detached", plugin, attached ? "to" : "from", (long)pid);
+        printf(attached ? "attached %s to process %ld\n" : "detached %s from process %ld\n", plugin, (long)pid);
         return VV_EXIT_OK;
     }
     vv_cli_out o;
