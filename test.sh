@@ -3,7 +3,7 @@
 #
 #   gcc            the whole suite: units, vectors, fuzz corpora, crash and end-to-end tests, Chromium
 #   clang          builds without a warning
-#   asan           the whole suite under AddressSanitizer and UBSan
+#   asan           the whole suite under AddressSanitizer and UBSan, with the contract checks of a debug build
 #   tsan           the runtime's and server's tests under ThreadSanitizer
 #   fuzz           each fuzzer for FUZZ_SECONDS (5)
 #   distcheck      the release archive builds, tests, installs and uninstalls as an ordinary user
@@ -74,7 +74,7 @@ stage_clang() {
 }
 
 stage_asan() {
-    one "build with AddressSanitizer and UBSan" build_in build-asan --enable-werror --with-check --enable-sanitizers CC=gcc CFLAGS="-O1 -g"
+    one "build with AddressSanitizer and UBSan" build_in build-asan --enable-werror --with-check --enable-debug --enable-sanitizers CC=gcc CFLAGS="-O1 -g"
     # Fewer seeds than the plain build takes: each is an order slower here.
     VV_CRASH_RUNS=40 VV_SEEDS=50 suite build-asan check
 }
