@@ -23,6 +23,7 @@
 #include "base/deadline.h"
 #include "base/file.h"
 #include "control/listen.h"
+#include "control/object.h"
 
 /* CLOSE_GRACE_MS: how long the end of the host waits for a request that is being served. */
 enum { DETACH_HINT_MS = 300, CLOSE_GRACE_MS = 2000, LINE_MAX_BYTES = VV_REMOTE_ANSWER_MAX };
@@ -140,6 +141,8 @@ static bool open_code(plugin *p, const char *path, line *why)
 {
     if (!is_file(path, why))
         return false;
+    if (!vv_object_is_whole(path))
+        return fail(why, "%s: the file is cut short", path);
     /* The linker opens files too, and what the program reads and prints must not meet those. */
     vv_standing s = vv_standing_in();
     p->code = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -161,6 +164,8 @@ static bool ask_code(plugin *p, const char *path, const char *arguments, varve_p
     } entry = {dlsym(p->code, "varve_plugin_open")};
     if (!entry.object)
         return fail(why, "%s: not a plug-in, it has no varve_plugin_open", path);
+    if (!vv_object_is_code(entry.object))
+        return fail(why, "%s: not a plug-in, its varve_plugin_open is no function", path);
     varve_code code = entry.function(VARVE_CONTRACT_VERSION, arguments, ret);
     if (code != VARVE_OK)
         return fail(why, "%s: it refused to open (%s)", path, varve_code_name(code));

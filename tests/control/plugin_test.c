@@ -111,6 +111,31 @@ static void run_app(void)
     vm_domain_close(d, VARVE_ENDED_OK);
 }
 
+/* A plug-in that is not yet copied to its end is refused, and does not take the process with it. */
+START_TEST(cut_short)
+{
+    static uint8_t bytes[1 << 20];
+    char path[] = "/tmp/varve-cut-XXXXXX";
+    FILE *probe = fopen(built(PROBE, NULL), "rbe");
+    ck_assert_ptr_nonnull(probe);
+    size_t n = fread(bytes, 1, sizeof bytes, probe);
+    fclose(probe);
+    ck_assert_uint_gt(n, 4096);
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, bytes, n), (ssize_t)n);
+    open_vm();
+    static const size_t cuts[] = {4096, 1024, 100, 64, 63, 3, 0};
+    for (unsigned i = 0; i < VV_ARRAY_LEN(cuts); i++) {
+        ck_assert_int_eq(ftruncate(fd, (off_t)cuts[i]), 0);
+        expect_failure(path, cuts[i] >= 64 ? "the file is cut short" : "/varve-cut-");
+    }
+    close(fd);
+    unlink(path);
+    ck_assert(vm_close());
+}
+END_TEST
+
 /* Each is told in one line; none of them stays; the host goes on. */
 START_TEST(failures)
 {
@@ -121,6 +146,7 @@ START_TEST(failures)
         {"tests", NULL, "not a file"},
         {"config.h", NULL, "config.h: "}, /* the system's words: it is no ELF file */
         {"tests/runtime/.libs/fault_shim.so", NULL, "no varve_plugin_open"},
+        {"tests/control/.libs/plugin_data.so", NULL, "varve_plugin_open is no function"},
         {PROBE, "refuse-open", "refused to open (VARVE_E_REFUSED)"},
         {PROBE, "no-callbacks", "no callbacks"},
         {PROBE, "version", "made for version 2000 of the profiling contract, this is version 1000"},
@@ -334,6 +360,7 @@ int main(void)
 {
     TCase *t = test_case("plugin", 120);
     tcase_add_test(t, failures);
+    tcase_add_test(t, cut_short);
     tcase_add_test(t, main_place);
     tcase_add_test(t, lists);
     tcase_add_loop_test(t, sample, 0, 2);
