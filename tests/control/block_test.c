@@ -37,6 +37,9 @@ START_TEST(a_life)
     ck_assert_uint_eq(varve_host_detach_step(host, NULL), 0);
     ck_assert_uint_eq(fake_count(&p, VV_EVENT_detached), 1);
     ck_assert_uint_eq(p.ended, 1);
+    /* The slot keeps neither code of the profiler nor what it wanted, for the next one that takes it. */
+    ck_assert_ptr_null(atomic_load(&p.self->iface_));
+    ck_assert_uint_eq(atomic_load(&p.self->requested), 0);
     ck_assert(varve_host_close(host));
     ck_assert_uint_eq(fake_count(&p, VV_EVENT_shutdown), 0);
 }
