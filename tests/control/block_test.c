@@ -495,6 +495,22 @@ static void set_hooks(void *me, vv_event e)
     hooked = p->info->set_hooks(p->self, &hooks);
 }
 
+/* Who takes the place of a profiler that set hooks and a mask, and then refused, has neither. */
+START_TEST(refused_leaves_nothing)
+{
+    varve_host *host = fake_open();
+    fake_profiler refusing = {.mask = VARVE_MON_MODULE_LOADS, .inside = set_hooks, .answer = VARVE_E_ARG}, p = {0};
+    ck_assert_int_eq(fake_attach(host, &refusing, false), VARVE_E_REFUSED);
+    ck_assert_uint_eq(atomic_load(&refusing.self->requested), 0);
+    ck_assert_int_eq(fake_attach(host, &p, false), VARVE_OK);
+    ck_assert_ptr_eq(p.self, refusing.self);
+    varve_host_started(host);
+    ck_assert_int_eq(p.info->request_detach(p.self, 0), VARVE_OK);
+    ck_assert_uint_eq(varve_host_detach_step(host, NULL), 0);
+    ck_assert(varve_host_close(host));
+}
+END_TEST
+
 START_TEST(fast_path)
 {
     varve_host *host = fake_open();
@@ -627,6 +643,7 @@ int main(void)
     tcase_add_test(c, t6_nesting);
     tcase_add_test(c, t7_synchronous);
     tcase_add_test(c, t8_asynchronous);
+    tcase_add_test(c, refused_leaves_nothing);
     tcase_add_test(c, fast_path);
     tcase_add_test(c, slow_path);
     tcase_add_loop_test(c, ids, 0, 2);
