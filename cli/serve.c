@@ -99,7 +99,8 @@ static int serve(const vv_cli *c, const vv_server_options *so, const vv_http_opt
         return fail_start(&err, ho->listen);
     }
     int status = VV_EXIT_OK;
-    printf("listening on %s\n", vv_http_url(http));
+    /* A URL of numbers: nothing in it needs an escape. */
+    printf(c->json ? "{\"listening\":\"%s\"}\n" : "listening on %s\n", vv_http_url(http));
     if (fflush(stdout) != 0) {
         status = vv_cli_fail(VV_EXIT_STORE, "standard output: the server's address can't be written");
     } else {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -170,6 +171,17 @@ static void shed(void *ctx)
         vv_ring_shed(r, &s->governor);
 }
 
+/* Where so few files may be open, those of the store would be missing to the program. */
+static bool has_descriptors(vv_error *err)
+{
+    enum { LEAST = 16 };
+    struct rlimit r;
+    if (getrlimit(RLIMIT_NOFILE, &r) != 0 || r.rlim_cur >= LEAST)
+        return true;
+    vv_fail(err, VV_ERR_LIMIT, "%llu files may be open, recording needs %d", (unsigned long long)r.rlim_cur, LEAST);
+    return false;
+}
+
 /* The store, and the clock's zero. The consumer measures the clock. */
 static bool open_store(varve_session *s, const varve_options *o, const vv_session_test *test, vv_error *err)
 {
@@ -236,7 +248,7 @@ varve_session *vv_session_open(const varve_options *options, const vv_session_te
              o.host_version && *o.host_version ? o.host_version : "varve " PACKAGE_VERSION);
     vv_utf8_mend(s->version, strlen(s->version));
     s->root = store_root(&o, &err);
-    if (!s->root || !open_store(s, &o, test, &err))
+    if (!has_descriptors(&err) || !s->root || !open_store(s, &o, test, &err))
         return off_store(s, &err);
     uint64_t ms = publish_interval_ms(&o);
     s->publish_interval_ns = ms > UINT64_MAX / 4000000 ? UINT64_MAX / 4 : ms * 1000000;

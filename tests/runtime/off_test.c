@@ -288,6 +288,26 @@ START_TEST(no_file_may_be_written)
 }
 END_TEST
 
+/* Where so few files may be open, recording would take those of the program: it says so and holds none. */
+START_TEST(few_descriptors)
+{
+    test_store s = store_make();
+    struct rlimit old, few;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+    few = (struct rlimit){.rlim_cur = 15, .rlim_max = old.rlim_max};
+    int limited = setrlimit(RLIMIT_NOFILE, &few);
+    varve_options o = options_in(&s, NULL);
+    varve_session *v = varve_session_open(&o);
+    setrlimit(RLIMIT_NOFILE, &old);
+    ck_assert_int_eq(limited, 0);
+    ck_assert_int_eq(state_of(v, "15 files may be open, recording needs 16"), VARVE_OFF_STORE);
+    use_all(v);
+    ck_assert_uint_eq(entries(s.dir), 0);
+    varve_session_close(v);
+    store_remove(&s);
+}
+END_TEST
+
 /* A host that has closed its standard streams finds none of the store's files in their place. */
 START_TEST(no_standard_streams)
 {
@@ -383,6 +403,7 @@ int main(void)
     tcase_add_test(c, disk_limit);
     tcase_add_test(c, file_size_limit);
     tcase_add_loop_test(c, no_file_may_be_written, 0, 2);
+    tcase_add_test(c, few_descriptors);
     tcase_add_test(c, no_standard_streams);
     tcase_add_test(c, store_removed);
     tcase_add_loop_test(c, status_line, 0, (int)VV_ARRAY_LEN(lines));

@@ -412,6 +412,9 @@ wait $keeper 2>/dev/null
 keeper=
 stop
 
+"$varve" serve "$dir" --json --listen 127.0.0.1:0 --idle-exit 1 >"$dir/out"
+is "a script reads where it listens" 1 "$(jq -r .listening "$dir/out" | grep -c '^http://127\.0\.0\.1:[0-9]*/$')"
+
 # A request that the HTTP library refuses itself leaves nothing behind: an idle server still ends.
 start "$dir" --listen 127.0.0.1:0 --idle-exit 1
 many=$(seq -f 'a%g=1' -s '&' 5000)
