@@ -11,7 +11,7 @@
 #define VV_COLD __attribute__((cold, noinline))
 
 /* Runs FN on the variable's address when it leaves scope. FN accepts a zeroed object. */
-#define VV_CLEANUP(fn) __attribute__((cleanup(fn)))
+#define VV_CLEANUP(fn) __attribute__((cleanup(fn), unused))
 
 #define VV_LIKELY(x) __builtin_expect(!!(x), 1)
 #define VV_UNLIKELY(x) __builtin_expect(!!(x), 0)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -41,23 +42,77 @@ static int move_above(int fd)
     return above;
 }
 
+/* One for all threads: who comes while another stands in must not find the numbers free when that one goes. */
+static struct {
+    pthread_mutex_t lock;
+    unsigned users;
+    bool ours[STDERR_FILENO + 1];
+} standing = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void take_places(void)
+{
+    int fd;
+    while ((fd = open("/", O_PATH | O_CLOEXEC)) >= 0 && fd <= STDERR_FILENO)
+        standing.ours[fd] = true;
+    if (fd >= 0)
+        close(fd);
+}
+
+static void give_back(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++) {
+        int flags = standing.ours[fd] ? fcntl(fd, F_GETFL) : -1;
+        /* The program may have put a file of its own there meanwhile. */
+        if (flags >= 0 && flags & O_PATH)
+            close(fd);
+        standing.ours[fd] = false;
+    }
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&standing.lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&standing.lock);
+}
+
+static void in_child(void)
+{
+    give_back();
+    standing.users = 0;
+    pthread_mutex_init(&standing.lock, NULL);
+}
+
+static void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, in_child);
+}
+
 vv_standing vv_standing_in(void)
 {
-    vv_standing s = {.count = 0};
-    if (is_open(STDIN_FILENO) && is_open(STDOUT_FILENO) && is_open(STDERR_FILENO))
-        return s;
-    do
-        s.fds[s.count] = open("/", O_PATH | O_CLOEXEC);
-    while (s.fds[s.count++] >= 0 && s.fds[s.count - 1] < STDERR_FILENO && s.count < VV_ARRAY_LEN(s.fds));
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_forks);
+    pthread_mutex_lock(&standing.lock);
+    bool closed = !is_open(STDIN_FILENO) || !is_open(STDOUT_FILENO) || !is_open(STDERR_FILENO);
+    vv_standing s = {.in = closed || standing.users};
+    if (closed)
+        take_places();
+    standing.users += s.in;
+    pthread_mutex_unlock(&standing.lock);
     return s;
 }
 
 void vv_standing_done(vv_standing *s)
 {
     int os = errno;
-    while (s->count)
-        if (s->fds[--s->count] >= 0)
-            close(s->fds[s->count]);
+    pthread_mutex_lock(&standing.lock);
+    if (s->in && standing.users && --standing.users == 0)
+        give_back();
+    s->in = false;
+    pthread_mutex_unlock(&standing.lock);
     errno = os;
 }
 

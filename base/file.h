@@ -29,8 +29,7 @@ void vv_close(int *fd); /* closes unless negative, sets -1; for VV_CLEANUP */
  * right after it; vv_standing_done keeps errno. Any thread.
  */
 typedef struct {
-    int fds[4];
-    unsigned count;
+    bool in;
 } vv_standing;
 vv_standing vv_standing_in(void);
 void vv_standing_done(vv_standing *s); /* for VV_CLEANUP too */

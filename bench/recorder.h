@@ -60,6 +60,7 @@ static inline bool bench_recorder_open(bench_recorder *r, uint64_t memory, varve
         .struct_size = sizeof(varve_options), .store_root = root, .memory_bytes = memory, .minimum_free_bytes = 1});
     r->engine = varve_engine_open(r->session, NULL);
     r->root = varve_root_begin(r->engine, NULL, ret_thread);
+    varve_flush(r->session, 60000); /* whoever answers has a name by now */
     r->consumer = bench_thread_clock("varve-consumer");
     return r->root != NULL;
 }

@@ -125,6 +125,8 @@ static void serve(int fd)
 static void *listener(void *unused)
 {
     (void)unused;
+    /* By itself: naming another thread opens a file, where the program may print. */
+    pthread_setname_np(pthread_self(), "varve-control");
     while (next_client()) {
         if (at.client < 0)
             continue;
@@ -158,7 +160,6 @@ static vv_code start_thread(vv_error *err)
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (os)
         return vv_fail_os(err, os, "pthread_create");
-    pthread_setname_np(at.thread, "varve-control");
     return VV_OK;
 }
 

@@ -205,6 +205,8 @@ static uint64_t sleep_ns(const varve_session *s)
 static void *run(void *arg)
 {
     varve_session *s = arg;
+    /* By itself: naming another thread opens a file, where the program may print. */
+    pthread_setname_np(pthread_self(), "varve-consumer");
     vv_clock_calibrate(&s->clock);
     while (!atomic_load(&s->consumer.stop)) {
         if (vv_consumer_pass(s))
@@ -229,8 +231,6 @@ bool vv_consumer_start(varve_session *s)
     pthread_sigmask(SIG_SETMASK, &all, &old);
     s->consumer.started = pthread_create(&s->consumer.thread, NULL, run, s) == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
-    if (s->consumer.started)
-        pthread_setname_np(s->consumer.thread, "varve-consumer");
     return s->consumer.started;
 }
 

@@ -60,16 +60,17 @@ static bool is_above(int fd)
     return fd > STDERR_FILENO && fcntl(fd, F_GETFD) == FD_CLOEXEC;
 }
 
-static int open_files(void)
+static void *open_files(void *ret_failed)
 {
+    int *failed = ret_failed;
     struct stat st = {.st_size = 0};
     for (unsigned i = 0; i < 3000; i++) {
         int fd = vv_open_above(AT_FDCWD, "f", O_WRONLY | O_CREAT | O_TRUNC, 0600);
         if (!is_above(fd) || fstat(fd, &st) != 0 || st.st_size)
-            return 4;
+            *failed = 4;
         close(fd);
     }
-    return 0;
+    return NULL;
 }
 
 /* Both ends of a connection: neither says anything that was not sent. */
@@ -98,7 +99,7 @@ static int open_sockets(void)
 }
 
 /* In a process of its own, without these standard descriptors: what it prints never lands in a file or socket that is
- * being opened, and its descriptors are as they were. */
+ * being opened, on two threads at once, and its descriptors are as they were. */
 static int open_without(unsigned closed)
 {
     for (int fd = 0; fd <= STDERR_FILENO; fd++)
@@ -110,12 +111,14 @@ static int open_without(unsigned closed)
         if (closed & 1U << fd)
             close(fd);
     atomic_bool stop = false;
-    pthread_t printer;
-    if (pthread_create(&printer, NULL, print_always, &stop) != 0)
+    pthread_t printer, opener;
+    int no_file = 0;
+    if (pthread_create(&printer, NULL, print_always, &stop) != 0 ||
+        pthread_create(&opener, NULL, open_files, &no_file) != 0)
         return 3;
-    int failed = open_files();
-    if (!failed)
-        failed = open_sockets();
+    int failed = open_sockets();
+    pthread_join(opener, NULL);
+    failed = failed ? failed : no_file;
     atomic_store(&stop, true);
     void *said;
     pthread_join(printer, &said);
