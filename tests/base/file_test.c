@@ -98,6 +98,25 @@ static int open_sockets(void)
     return unlink(name.sun_path) == 0 ? 0 : 10;
 }
 
+static bool standard_are(bool open, unsigned closed)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if ((fcntl(fd, F_GETFD) >= 0) != (open || !(closed >> fd & 1)))
+            return false;
+    return true;
+}
+
+/* Whoever comes while another stands in keeps the places when that one goes. */
+static bool stands_in_for_two(unsigned closed)
+{
+    vv_standing first = vv_standing_in(), second = vv_standing_in();
+    bool ok = standard_are(true, closed);
+    vv_standing_done(&first);
+    ok = ok && standard_are(true, closed);
+    vv_standing_done(&second);
+    return ok && standard_are(false, closed);
+}
+
 /* In a process of its own, without these standard descriptors: what it prints never lands in a file or socket that is
  * being opened, on two threads at once, and its descriptors are as they were. */
 static int open_without(unsigned closed)
@@ -110,6 +129,8 @@ static int open_without(unsigned closed)
     for (int fd = 0; fd <= STDERR_FILENO; fd++)
         if (closed & 1U << fd)
             close(fd);
+    if (!stands_in_for_two(closed))
+        return 11;
     atomic_bool stop = false;
     pthread_t printer, opener;
     int no_file = 0;
@@ -122,9 +143,8 @@ static int open_without(unsigned closed)
     atomic_store(&stop, true);
     void *said;
     pthread_join(printer, &said);
-    for (int fd = 0; fd <= STDERR_FILENO; fd++)
-        if ((fcntl(fd, F_GETFD) < 0) != ((closed >> fd) & 1))
-            return 5;
+    if (!standard_are(false, closed))
+        return 5;
     return failed ? failed : said ? 6 : 0;
 }
 
