@@ -53,7 +53,7 @@ one() {
 suite() {
     local log status
     log=$logs/$1-$2.log
-    make -C "$1" -s -k "$2" VERBOSE=1 >"$log" 2>&1
+    make -C "$1" -s -k -j2 "$2" VERBOSE=1 >"$log" 2>&1
     status=$?
     count "$log"
     if [ $status != 0 ]; then
