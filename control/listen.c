@@ -195,7 +195,7 @@ static bool join(unsigned grace_ms)
 bool vv_listen_close(unsigned grace_ms)
 {
     pthread_mutex_lock(&at.lock);
-    bool open = at.open && !at.stopping;
+    bool open = at.open && !at.stopping, left_behind = at.open && at.stopping;
     if (open) {
         at.stopping = true;
         /* Wakes the thread, wherever it waits. */
@@ -205,7 +205,7 @@ bool vv_listen_close(unsigned grace_ms)
     }
     pthread_mutex_unlock(&at.lock);
     if (!open)
-        return true;
+        return !left_behind;
     if (!join(grace_ms))
         return false; /* it still owns its descriptors; nothing can listen here again */
     pthread_mutex_lock(&at.lock);

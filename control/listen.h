@@ -16,6 +16,6 @@ typedef vv_remote_outcome vv_listen_serve(void *ctx, const vv_remote_request *q,
 /* VV_ERR_EXISTS: somebody listens under this process's name already. Any thread. */
 vv_code vv_listen_open(vv_listen_serve *serve, void *ctx, vv_error *err);
 /* Afterwards nothing is served any more: returns when the thread has ended, or is left behind where a request is still
- * being served after grace_ms (false; ctx must stay). Nothing where nothing listens, or in a child of fork. Not on two
- * threads at once. */
+ * being served after grace_ms (false, also when asked again; ctx must stay). Nothing where nothing listens, or in a
+ * child of fork. Not on two threads at once. */
 bool vv_listen_close(unsigned grace_ms);

@@ -1,8 +1,9 @@
 /*
  * The recorder as a profiler: what the host says becomes engines, executions and threads of varve.h.
  *
- * A domain is an engine; a thread without a parent begins an execution. Calls and waits do not come by here: the hooks
- * hand the host's cookies, which are the runtime's own handles and numbers, straight on.
+ * A domain is an engine; a thread without a parent begins an execution. Calls and waits look nothing up: the hooks hand
+ * the host's cookies, which are the runtime's own handles and numbers, straight on. What memory is missing for is
+ * counted as in the runtime, in the process's counters.
  */
 #include "config.h"
 
@@ -11,6 +12,7 @@
 
 #include "control/idmap.h"
 #include "control/varve-host.h"
+#include "runtime/process.h"
 #include "runtime/varve.h"
 
 /* An execution whose first thread exited: its domain's end says how it ended. */
@@ -95,8 +97,10 @@ static void on_domain_loaded(void *me, varve_domain_id id)
     (void)me;
     varve_domain_desc desc = {.size = sizeof desc};
     known_domain *d = rec.info->describe_domain(rec.self, id, &desc) == VARVE_OK ? calloc(1, sizeof *d) : NULL;
-    if (!d)
+    if (!d) {
+        vv_count(VV_COUNT_EXECUTION_STATE_UNAVAILABLE, 1);
         return;
+    }
     d->engine = varve_engine_open(rec.session, &(varve_engine_info){.source_label = desc.name,
                                                                     .revision_label = desc.revision});
     pthread_mutex_lock(&rec.lock);
@@ -104,6 +108,7 @@ static void on_domain_loaded(void *me, varve_domain_id id)
     bool kept = !told_before && vv_idmap_put(&rec.domains, id, d);
     pthread_mutex_unlock(&rec.lock);
     if (!kept) {
+        vv_count(VV_COUNT_EXECUTION_STATE_UNAVAILABLE, !told_before);
         varve_engine_close(d->engine);
         free(d);
     }
@@ -198,8 +203,10 @@ static void on_thread_created(void *me, varve_thread_id id, const varve_spawn *s
 {
     (void)me;
     known_thread *t = malloc(sizeof *t);
-    if (!t)
+    if (!t) {
+        vv_count(spawn->parent ? VV_COUNT_THREAD_LEASE_UNAVAILABLE : VV_COUNT_EXECUTION_STATE_UNAVAILABLE, 1);
         return;
+    }
     *t = begin_thread(spawn);
     pthread_mutex_lock(&rec.lock);
     bool kept = t->thread && vv_idmap_put(&rec.threads, id, t);
@@ -270,7 +277,7 @@ static void on_shutdown(void *me)
     rec.session = NULL;
 }
 
-/* The runtime's handles and numbers are narrower than cookies, and its enums are the contract's: asserted below. */
+/* The runtime's handles and numbers are narrower than cookies; endings are its call statuses (asserted below). */
 static void enter(void *t, uintptr_t function, uintptr_t site)
 {
     varve_call_begin(t, (uint32_t)function, (uint32_t)site);

@@ -65,15 +65,15 @@ static void on_object_allocated(void *me, varve_object_id object, uint64_t bytes
 static void print(void *me)
 {
     (void)me;
-    FILE *out = count.file ? fopen(count.file, "ae") : stderr;
-    if (!out)
-        return;
+    FILE *named = count.file ? fopen(count.file, "ae") : NULL, *out = named ? named : stderr;
+    if (count.file && !named)
+        fprintf(stderr, "count: %s can't be opened, so here:\n", count.file);
     fprintf(out, "count: %" PRIuFAST64 " calls, %" PRIuFAST64 " exceptions, ", atomic_load(&count.calls),
             atomic_load(&count.exceptions));
     fprintf(out, "%" PRIuFAST64 " objects, %" PRIuFAST64 " bytes\n", atomic_load(&count.objects),
             atomic_load(&count.bytes));
-    if (count.file)
-        fclose(out);
+    if (named)
+        fclose(named);
     free(count.file);
     count.file = NULL;
 }

@@ -1,3 +1,8 @@
+/*
+ * The end of engines that their hosts have closed. By the consumer, after a publication: an engine goes once it is told
+ * (or nothing can be told any more), and neither an execution nor a ring's record refers to it. A slot names its engine
+ * from before it is admitted until it is free, so that none can appear meanwhile.
+ */
 #include "config.h"
 
 #include "runtime/session.h"
@@ -17,7 +22,8 @@ static bool is_used(varve_session *s, const varve_engine *e)
     return false;
 }
 
-/* No logical thread of it is left, so no OS thread writes to its rings any more. False: one still holds records. */
+/* No logical thread of it is left, so no OS thread writes to its rings any more: they are free for other engines.
+ * False: one still holds records, and the rest waits for it. */
 static bool pool_rings(varve_session *s, const varve_engine *e)
 {
     for (vv_ring *r = atomic_load_explicit(&s->rings, memory_order_acquire); r; r = r->next) {
@@ -44,11 +50,12 @@ bool vv_engines_retire(varve_session *s)
 {
     if (!atomic_load(&s->engines_closed) || vv_wstore_is_indeterminate(s->store))
         return false;
-    bool told = vv_wstore_latch(s->store) != VV_LATCH_OPEN, any = false;
+    bool latched = vv_wstore_latch(s->store) != VV_LATCH_OPEN, any = false;
     pthread_mutex_lock(&s->lock);
     for (varve_engine *e = atomic_load(&s->engines), *before = NULL, *next; e; e = next) {
         next = atomic_load(&e->next);
-        if (!atomic_load(&e->closed) || !(told || e->announced) || is_used(s, e) || !pool_rings(s, e)) {
+        bool over = atomic_load(&e->closed) && (latched || e->announced) && !is_used(s, e);
+        if (!over || !pool_rings(s, e)) {
             before = e;
             continue;
         }

@@ -19,7 +19,8 @@ static const uint64_t default_memory = 256ULL << 20, default_project = 10ULL << 
 static const uint64_t flush_limit_ms = 5000, stop_limit_ms = 1000;
 
 /* Sessions that own nothing: what a host gets where there is nothing to own. */
-static varve_session off_configured = {.state = VARVE_OFF_CONFIGURED, .reason = "off by configuration (BAML_PROFILE)"};
+static varve_session off_configured = {.state = VARVE_OFF_CONFIGURED,
+                                       .reason = "off by configuration: BAML_PROFILE is set, and neither 1 nor true"};
 static varve_session off_memory = {.state = VARVE_OFF_MEMORY, .reason = "memory_bytes is below the minimum of 8921088"};
 static varve_session off_no_memory = {.state = VARVE_OFF_MEMORY, .reason = "no memory"};
 

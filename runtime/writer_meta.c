@@ -1,3 +1,10 @@
+/*
+ * What a cycle publishes beside data: function tables, starts (of the stream, engines, executions), then, once all
+ * groups of an execution are settled (committed or lost), the terms of its equations and its end.
+ *
+ * "Blocked" below: publish.lock could not be had, or a file's commit is indeterminate. Nothing more goes out in this
+ * cycle, and what was begun is tried again or settled in the next.
+ */
 #include "config.h"
 
 #include <stdio.h>
@@ -19,7 +26,7 @@ static bool engine_needs_table(const varve_engine *e)
 {
     uint32_t functions = atomic_load_explicit(&e->functions.count, memory_order_acquire);
     return (e->used_function > e->published_functions && functions > e->published_functions) ||
-           e->used_file > e->published_files || (!e->announced && functions);
+           e->used_file > e->published_files || (!e->announced && !e->has_table && functions);
 }
 
 bool vv_engine_is_due(const varve_engine *e)
@@ -127,6 +134,15 @@ static uint64_t add_starts(vv_writer *w, size_t max_bytes, uint64_t *records)
     return n;
 }
 
+/* All that is new: the stream, engines, and starts as add_starts takes them. Returns the number of starts. */
+static uint64_t add_news(vv_writer *w, size_t max_bytes, uint64_t *records)
+{
+    if (vv_wstore_next(w->store, VV_PLANE_META) == 1)
+        add_stream_started(w, records);
+    add_engines(w, records);
+    return add_starts(w, max_bytes, records);
+}
+
 /* The batch with the first n starts is over. */
 static void starts_done(vv_writer *w, uint64_t n, bool committed)
 {
@@ -150,7 +166,7 @@ static void meta_outcome(vv_writer *w, const vv_published *out)
     vv_count(VV_COUNT_META_BATCH_LOST, 1);
 }
 
-static bool meta_pre_due(const vv_writer *w)
+static bool starts_due(const vv_writer *w)
 {
     if (w->decoder->admitted || vv_wstore_next(w->store, VV_PLANE_META) == 1)
         return true;
@@ -165,15 +181,12 @@ bool vv_publish_starts(vv_writer *w)
     for (varve_engine *e = vv_first_engine(w); e; e = vv_next_engine(e))
         if (!publish_table(w, e))
             return false;
-    if (!meta_pre_due(w))
+    if (!starts_due(w))
         return true;
     do {
         uint64_t records = 0;
         begin_meta(w);
-        if (vv_wstore_next(w->store, VV_PLANE_META) == 1)
-            add_stream_started(w, &records);
-        add_engines(w, &records);
-        uint64_t starts = w->starts_in_flight = add_starts(w, w->segment_target, &records);
+        uint64_t starts = w->starts_in_flight = add_news(w, w->segment_target, &records);
         vv_published out = end_meta(w, records, false);
         if (out.outcome == VV_INDETERMINATE || out.outcome == VV_BLOCKED) {
             w->meta_in_flight = out.outcome == VV_INDETERMINATE ? VV_META_STARTS : VV_META_NONE;
@@ -324,13 +337,9 @@ static bool publish_some_ends(vv_writer *w, bool *ret_done)
 {
     uint64_t records = 0, starts = 0, ends = 0;
     begin_meta(w);
-    if (vv_wstore_latch(w->store) != VV_LATCH_OPEN) {
-        /* Through the latch there is one way only, so the starts go in front. */
-        if (vv_wstore_next(w->store, VV_PLANE_META) == 1)
-            add_stream_started(w, &records);
-        add_engines(w, &records);
-        starts = add_starts(w, SIZE_MAX, &records);
-    }
+    /* Through the latch there is one way only, so the starts go in front. */
+    if (vv_wstore_latch(w->store) != VV_LATCH_OPEN)
+        starts = add_news(w, SIZE_MAX, &records);
     for (vv_exec *x = w->ended; x && is_settled(x) && (!ends || w->file.len + META_RECORD_MAX <= w->segment_target);
          x = x->next_ended, ends++)
         add_end(w, x, &records);

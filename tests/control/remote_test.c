@@ -557,6 +557,7 @@ START_TEST(close_while_serving)
     ck_assert_int_eq(byte, VV_ERR_IO);
     ck_assert_int_eq(waitpid(client, NULL, 0), client);
     close(fd);
+    ck_assert(!vv_listen_close(50)); /* it is there still */
     ck_assert_int_eq(vv_listen_open(serve_for_ever, &serving, &err), VV_ERR_EXISTS);
 }
 END_TEST
