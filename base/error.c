@@ -65,6 +65,11 @@ void vv_context(vv_error *err, const char *fmt, ...)
     int n = vsnprintf(err->msg, sizeof err->msg, fmt, ap);
     va_end(ap);
     size_t at = n < 0 ? sizeof err->msg : (size_t)n;
+    /* Once is enough for a place that the message begins with itself. */
+    if (at < sizeof old && memcmp(old, err->msg, at) == 0 && old[at] == ':') {
+        memcpy(err->msg, old, sizeof old);
+        return;
+    }
     if (at + 3 > sizeof err->msg)
         return;
     memcpy(err->msg + at, ": ", 2);

@@ -43,7 +43,7 @@ VV_PRINTF(3, 4) vv_code vv_fail_os(vv_error *err, int os, const char *fmt, ...);
 /* A decode fault: code VV_ERR_CORRUPT, the format's error name and the offset. name must be a literal. */
 VV_PRINTF(4, 5) vv_code vv_fail_decode(vv_error *err, const char *name, uint64_t off, const char *fmt, ...);
 
-/* Puts "<context>: " in front of the message. For what the callee can't know (a path). */
+/* Puts "<context>: " in front of the message, unless it begins so. For what the callee can't know (a path). */
 VV_PRINTF(2, 3) void vv_context(vv_error *err, const char *fmt, ...);
 
 /* Makes err reusable. */

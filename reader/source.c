@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -72,11 +73,30 @@ void vv_names_abort(vv_names_builder *b)
     *b = (vv_names_builder){0};
 }
 
+/* For a path that leads through what is no directory: says which part of it that is. */
+static vv_code fail_not_dir(const char *path, vv_error *err)
+{
+    char part[PATH_MAX];
+    size_t n = strlen(path);
+    for (size_t i = 1; i < n && i < sizeof part; i++) {
+        struct stat st;
+        if (path[i] != '/')
+            continue;
+        memcpy(part, path, i);
+        part[i] = 0;
+        if (stat(part, &st) == 0 && !S_ISDIR(st.st_mode))
+            return vv_fail(err, VV_ERR_IO, "no store at %s: %s is not a directory", path, part);
+    }
+    return vv_fail(err, VV_ERR_IO, "no store at %s: a part of that is not a directory", path);
+}
+
 vv_code vv_source_open(vv_source **ret, const char *path, vv_error *err)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0 && (errno == ENOENT || errno == ENOTDIR))
+    if (fd < 0 && errno == ENOENT)
         return vv_fail(err, VV_ERR_NOTFOUND, "no store at %s", path);
+    if (fd < 0 && errno == ENOTDIR)
+        return fail_not_dir(path, err);
     if (fd < 0)
         return vv_fail_os(err, errno, "open %s", path);
     struct stat st;

@@ -164,6 +164,10 @@ START_TEST(first_error_wins)
     ck_assert_int_eq(vv_fail_os(&err, 2, "open %s", "y"), VV_ERR_NOTFOUND);
     ck_assert_int_eq(err.os, 2);
     ck_assert_str_eq(err.msg, "open y: No such file or directory");
+    vv_context(&err, "%s", "open y"); /* is there already */
+    ck_assert_str_eq(err.msg, "open y: No such file or directory");
+    vv_context(&err, "ope");
+    ck_assert_str_eq(err.msg, "ope: open y: No such file or directory");
     vv_error_clear(&err);
     ck_assert_int_eq(vv_fail_decode(&err, "InvalidTag", 7, "%0300d", 1), VV_ERR_CORRUPT);
     ck_assert_uint_eq(strlen(err.msg), sizeof err.msg - 1);
