@@ -35,6 +35,8 @@ const vv_cli_verb vv_verb_attach = {
     .purpose = "loads a plug-in into a running process",
     .details = "The process is a host of libvarve that listens (varve-lua does while it records), of the same user.\n"
                "ARGS are the plug-in's own. It stays until `varve detach`, its own wish, or the end of the process.\n",
+    .json = "print what was attached as JSON",
+    .storeless = true,
     .options = options,
     .option_count = VV_ARRAY_LEN(options),
     .examples = examples,

@@ -85,6 +85,16 @@ static void option_line(const vv_cli_option *o)
     printf("  %-22s %s%s\n", left, o->help, o->repeats ? " (repeatable)" : "");
 }
 
+static void common_line(const vv_cli_verb *verb, const vv_cli_option *o)
+{
+    vv_cli_option its = *o;
+    if (verb->storeless && strcmp(o->name, "store") == 0)
+        return;
+    if (verb->json && strcmp(o->name, "json") == 0)
+        its.help = verb->json;
+    option_line(&its);
+}
+
 void vv_cli_help(const vv_cli_verb *verb)
 {
     printf("varve %s: %s\n\nusage: varve %s [OPTION...]%s%s\n", verb->name, verb->purpose, verb->name,
@@ -95,7 +105,7 @@ void vv_cli_help(const vv_cli_verb *verb)
     for (size_t i = 0; i < verb->option_count; i++)
         option_line(&verb->options[i]);
     for (size_t i = 0; i < VV_ARRAY_LEN(common); i++)
-        option_line(&common[i]);
+        common_line(verb, &common[i]);
     printf("\nexamples:\n");
     for (const char *const *e = verb->examples; *e; e++)
         printf("  %s\n", *e);

@@ -38,6 +38,8 @@ typedef struct {
     const char *name;
     const char *args;    /* positional arguments as the help shows them: "[STORE]" */
     const char *purpose; /* one line, a verb in the third person, no period */
+    const char *json;    /* what --json does; NULL: prints the view */
+    bool storeless;      /* reads no store: the help offers none */
     const char *details; /* paragraphs below it in --help, or NULL; ends in a newline */
     const vv_cli_option *options;
     size_t option_count;

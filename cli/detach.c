@@ -19,8 +19,11 @@ const vv_cli_verb vv_verb_detach = {
     .name = "detach",
     .args = "PID [NAME]",
     .purpose = "takes a plug-in out of a running process",
-    .details = "NAME is the plug-in's file without its folder and .so; it may be left out where there is only one.\n"
+    .details = "NAME is the plug-in's file, with or without its folder and .so; it may be left out where there is\n"
+               "only one.\n"
                "Returns when no call of the plug-in runs any more and its code is unloaded.\n",
+    .json = "print what was detached as JSON",
+    .storeless = true,
     .options = options,
     .option_count = VV_ARRAY_LEN(options),
     .examples = examples,

@@ -6,6 +6,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,6 +37,20 @@ bool vv_object_is_whole(const char *path)
     VV_CLEANUP(vv_close) int fd = vv_open_above(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
     struct stat st;
     return fd < 0 || fstat(fd, &st) != 0 || has_all(fd, (uint64_t)st.st_size);
+}
+
+bool vv_object_is_shared(const char *path)
+{
+    /* The kind stands at the same place in the heads of both classes. */
+    ElfW(Ehdr) head;
+    size_t n = offsetof(ElfW(Ehdr), e_type) + sizeof head.e_type;
+    VV_CLEANUP(vv_close) int fd = vv_open_above(AT_FDCWD, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+    if (fd < 0)
+        return true;
+    if (pread(fd, &head, n, 0) != (ssize_t)n || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
+        return false;
+    bool is_native = head.e_ident[EI_DATA] == (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? ELFDATA2LSB : ELFDATA2MSB);
+    return !is_native || head.e_type == ET_DYN;
 }
 
 bool vv_object_is_code(const void *address)

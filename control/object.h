@@ -7,5 +7,8 @@
  * of the first access. True where that can't be found out; the linker then says why. */
 bool vv_object_is_whole(const char *path);
 
+/* Whether the file's head is that of a shared object, of any machine. True where that can't be found out. */
+bool vv_object_is_shared(const char *path);
+
 /* Whether an address that dlsym gave is code, and not a variable of that name. True where that is unknown. */
 bool vv_object_is_code(const void *address);

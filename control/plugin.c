@@ -152,8 +152,9 @@ static bool open_code(plugin *p, const char *path, line *why)
     /* The message mostly begins with the path. */
     const char *message = dlerror();
     size_t n = strlen(path);
-    bool named = strncmp(message, path, n) == 0 && message[n] == ':';
-    return fail(why, "%s%s%s", named ? "" : path, named ? "" : ": ", message);
+    if (strncmp(message, path, n) == 0 && strncmp(message + n, ": ", 2) == 0)
+        message += n + 2;
+    return fail(why, "%s: %s%s", path, vv_object_is_shared(path) ? "" : "not a shared object: ", message);
 }
 
 static bool ask_code(plugin *p, const char *path, const char *arguments, varve_plugin *ret, line *why)
@@ -274,12 +275,40 @@ uint32_t varve_plugins_load_list(varve_host *host, const char *list, varve_tell_
     return failed;
 }
 
+/* By its name, or by its file as that is given to be attached. */
+static plugin *find_typed(const char *typed)
+{
+    char name[sizeof at.all->name];
+    name_of(typed, name, sizeof name);
+    plugin *p = find(typed);
+    return p ? p : find(name);
+}
+
+/* Names those that are attached, as far as there is room. */
+static void fail_unknown(const char *typed, line *why)
+{
+    enum { LISTED = 8, TAIL = 32 };
+    fail(why, "no plug-in named %.255s is attached", typed);
+    size_t n = strlen(why->text), listed = 0, more = 0;
+    for (const plugin *p = at.all; p; p = p->next) {
+        if (listed == LISTED || n + strlen(p->name) + TAIL > sizeof why->text)
+            more++;
+        else
+            n += (size_t)snprintf(why->text + n, sizeof why->text - n, "%s%s", listed++ ? ", " : "; attached: ",
+                                  p->name);
+    }
+    if (more)
+        snprintf(why->text + n, sizeof why->text - n, ", %zu more", more);
+}
+
 /* The plug-in that is meant, under the lock: the only one where no name is given. */
 static plugin *meant(const char *name, line *why)
 {
-    plugin *p = *name ? find(name) : at.all;
-    if (!p)
-        fail(why, *name ? "no plug-in named %s is attached" : "no plug-in is attached%s", name);
+    plugin *p = *name ? find_typed(name) : at.all;
+    if (!p && *name)
+        fail_unknown(name, why);
+    else if (!p)
+        fail(why, "no plug-in is attached");
     else if (!*name && p->next)
         fail(why, "several plug-ins are attached, %s and %s among them: say which", p->next->name, p->name);
     else if (p->profiler)

@@ -83,6 +83,12 @@ run
 is "detach says what it did" "detached count from process $host" "$("$varve" detach "$host" count 2>&1)"
 run
 counted 2 "$dir/counts"
+for typed in count.so "$count"; do
+    "$varve" attach "$host" "$count=$dir/counts" >/dev/null
+    fails "a name that is not attached" 5 "no plug-in named cuont is attached; attached: count" detach "$host" cuont
+    is "detach by the file: ${typed##*/.*/}" "detached count from process $host" "$("$varve" detach "$host" "$typed" 2>&1)"
+    rm -f "$dir/counts"
+done
 for _ in {1..20}; do
     "$varve" attach "$host" "$count=$dir/counts" >/dev/null && run && "$varve" detach "$host" >/dev/null || break
 done
@@ -105,6 +111,7 @@ cp "$count" "$dir/a name=x.so"
 is "a relative path" "attached $(realpath "$count") to process $host" "$(cd "$dir" && "$varve" attach "$host" linked.so)"
 "$varve" detach "$host" count >/dev/null
 fails "no such file" 5 "nowhere.so: No such file or directory" attach "$host" "$dir/nowhere.so"
+fails "no shared object" 5 "attach_test.sh: not a shared object: " attach "$host" "$top_srcdir/tests/cli/attach_test.sh"
 fails "no plug-in" 5 "no varve_plugin_open" attach "$host" "$top_builddir/tests/runtime/.libs/fault_shim.so"
 fails "refused" 5 "it refused to start" attach "$host" "$probe=refuse-start"
 fails "another version" 5 "made for version 2000" attach "$host" "$probe=version"

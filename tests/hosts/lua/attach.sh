@@ -47,5 +47,22 @@ for profile in 1 0; do
     [ $status = 0 ] || sed 's/^/# /' "$tmp/err" "$tmp/churn.out" "$tmp/holes" | head -20
     result $status "$rounds profilers attached and detached under load, recorder $profile"
 done
+
+# What can't be loaded is told, and the script runs.
+echo 'print("ran")' >"$tmp/q.lua"
+out=$("$build/varve-lua" --profiler "$tmp/q.lua" "$tmp/q.lua" 2>"$tmp/err")
+[ "$out" = ran ] && [ "$(wc -l <"$tmp/err")" -eq 1 ] &&
+    grep -q '^varve: .*q\.lua: not a shared object: .*; going on without it$' "$tmp/err"
+status=$?
+[ $status = 0 ] || sed 's/^/# /' "$tmp/err"
+result $status "a profiler that is none"
+
+# A store that can't be opened: its path stands once in the line that is asked for.
+echo >"$tmp/file"
+BAML_PROFILE_DIR=$tmp/file VARVE_STATUS=1 "$build/varve-lua" "$tmp/q.lua" >/dev/null 2>"$tmp/err"
+[ "$(grep -o "$tmp/file" "$tmp/err" | wc -l)" -eq 1 ]
+status=$?
+[ $status = 0 ] || sed 's/^/# /' "$tmp/err"
+result $status "a file where the store should be"
 echo "1..$n"
 exit $bad
