@@ -39,6 +39,26 @@ static int run_verb(const vv_cli_verb *verb, int argc, char **argv)
     return status >= 0 ? status : verb->run(&c);
 }
 
+static const vv_cli_verb *find_verb(const char *name)
+{
+    const vv_cli_verb *const *v = vv_cli_verbs;
+    while (*v && strcmp((*v)->name, name) != 0)
+        v++;
+    return *v;
+}
+
+static int help(const char *name)
+{
+    const vv_cli_verb *verb = name ? find_verb(name) : NULL;
+    if (name && !verb)
+        return unknown_verb(name);
+    if (verb)
+        vv_cli_help(verb);
+    else
+        print_help();
+    return VV_EXIT_OK;
+}
+
 static int command(int argc, char **argv)
 {
     if (argc < 2)
@@ -48,14 +68,12 @@ static int command(int argc, char **argv)
         printf("varve %s\n", PACKAGE_VERSION);
         return VV_EXIT_OK;
     }
-    if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || strcmp(first, "help") == 0) {
-        print_help();
-        return VV_EXIT_OK;
-    }
-    for (const vv_cli_verb *const *v = vv_cli_verbs; *v; v++)
-        if (strcmp((*v)->name, first) == 0)
-            return run_verb(*v, argc - 2, argv + 2);
-    return unknown_verb(first);
+    if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || strcmp(first, "help") == 0)
+        return help(argc > 2 ? argv[2] : NULL);
+    if (*first == '-')
+        return vv_cli_fail(VV_EXIT_USAGE, "%.60s: options come after the verb; `varve --help` lists the verbs", first);
+    const vv_cli_verb *verb = find_verb(first);
+    return verb ? run_verb(verb, argc - 2, argv + 2) : unknown_verb(first);
 }
 
 /* Stands in for closed standard descriptors, so that no file or socket gets their numbers: using them fails. */

@@ -2,15 +2,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/store_path.h"
 #include "cli/verbs.h"
 #include "server/http.h"
 
@@ -79,6 +82,21 @@ static int fail_start(const vv_error *err, const char *listen)
     return vv_cli_fail_error(err, listen, NULL);
 }
 
+/* Who is waited for: a name that was mistyped never comes. */
+static void tell_missing(vv_server *s, const char *name)
+{
+    char path[PATH_MAX];
+    vv_store_origin origin;
+    if (!vv_server_has_store(s) && vv_store_path_of(path, sizeof path, name, &origin, NULL) == VV_OK)
+        vv_cli_fail(0, "no store at %s yet; waiting for it", path);
+}
+
+static bool is_dir(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static int serve(const vv_cli *c, const vv_server_options *so, const vv_http_options *ho, uint64_t idle_ns)
 {
     vv_server *server;
@@ -99,6 +117,7 @@ static int serve(const vv_cli *c, const vv_server_options *so, const vv_http_opt
         return fail_start(&err, ho->listen);
     }
     int status = VV_EXIT_OK;
+    tell_missing(server, so->store);
     /* A URL of numbers: nothing in it needs an escape. */
     printf(c->json ? "{\"listening\":\"%s\"}\n" : "listening on %s\n", vv_http_url(http));
     if (fflush(stdout) != 0) {
@@ -118,6 +137,7 @@ static int run(const vv_cli *c)
     char token[TOKEN_MAX + 1];
     const char *hosts[HOSTS_MAX], *arg = c->arg_count ? c->args[0] : NULL;
     const char *token_file = vv_cli_value(c, "token-file"), *listen = vv_cli_value(c, "listen");
+    const char *web_dir = vv_cli_value(c, "web-dir");
     uint64_t memory = MEMORY_DEFAULT_MIB, idle = 0;
     vv_http_options ho = {.listen = listen ? listen : LISTEN_DEFAULT, .allow_hosts = hosts};
     int status;
@@ -131,11 +151,13 @@ static int run(const vv_cli *c)
                 return vv_cli_usage(c, "more than %d of --allow-host", HOSTS_MAX);
             hosts[ho.allow_host_count++] = c->given[i].value;
         }
+    if (web_dir && !is_dir(web_dir))
+        return vv_cli_usage(c, "--web-dir %.200s is not a directory", web_dir);
     if (token_file && !read_token(token_file, token, &status))
         return status;
     ho.has_token = token_file != NULL;
     vv_server_options so = {.store = c->store ? c->store : arg, .token = token_file ? token : NULL,
-                            .web_dir = vv_cli_value(c, "web-dir"), .memory_bytes = (size_t)memory << 20};
+                            .web_dir = web_dir, .memory_bytes = (size_t)memory << 20};
     return serve(c, &so, &ho, idle * SECOND_NS);
 }
 
@@ -157,6 +179,7 @@ const vv_cli_verb vv_verb_serve = {
     .purpose = "serves the dashboard and the HTTP API of a store",
     .details = "Prints `listening on URL` once ready, and ends on SIGINT or SIGTERM. Where there is no store yet it\n"
                "waits for one. Only programs on this machine reach it, unless a token file is given.\n",
+    .json = "print the address as JSON",
     .options = options,
     .option_count = VV_ARRAY_LEN(options),
     .examples = examples,

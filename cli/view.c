@@ -46,6 +46,14 @@ void vv_cli_close_library(vv_library *l, const vv_look *look)
     vv_library_close(l);
 }
 
+/* The id was mistyped, or is the name of something else. */
+static int fail_id(const vv_cli *c, const vv_error *err)
+{
+    const char *typed = c->arg_count ? c->args[0] : "latest";
+    const char *next = access(typed, F_OK) == 0 ? "; name a store with --store" : "";
+    return vv_cli_usage(c, "\"%.200s\" %s%s", typed, err->msg, next);
+}
+
 int vv_cli_fail_view(const vv_cli *c, const vv_query *q, const vv_error *err)
 {
     bool id = q->parameter && (strcmp(q->parameter, "id") == 0 || strcmp(q->parameter, "execution") == 0);
@@ -58,7 +66,7 @@ int vv_cli_fail_view(const vv_cli *c, const vv_query *q, const vv_error *err)
         return vv_cli_fail(VV_EXIT_USAGE, "%s; use a full id, such as %s", err->msg, text);
     }
     if (err->code == VV_ERR_ARG && id)
-        return vv_cli_usage(c, "the id %s", err->msg);
+        return fail_id(c, err);
     if (err->code == VV_ERR_ARG && q->parameter)
         return vv_cli_usage(c, "--%s %s", q->parameter, err->msg);
     return vv_cli_fail_error(err, "store", NULL);

@@ -21,8 +21,8 @@ static const struct {
                                "Open the dashboard of this server itself"},
     [VV_PROBLEM_NOT_FOUND] = {404, "not-found", "There is no such thing here", "GET /api/v1 lists what there is"},
     [VV_PROBLEM_NO_STORE] = {404, "no-store", "There is no store yet",
-                             "Record a program (`varve-lua SCRIPT`, or any program that uses libvarve) in this "
-                             "directory; this server shows it as soon as it is there"},
+                             "Record a program (`varve-lua SCRIPT`, or any program that uses libvarve) into that "
+                             "store; this server shows it as soon as it is there"},
     [VV_PROBLEM_METHOD] = {405, "method-not-allowed", "The method is not allowed here", "Use GET or HEAD"},
     [VV_PROBLEM_AMBIGUOUS] = {409, "ambiguous", "The name stands for several things",
                               "Use one of the full ids in matches"},

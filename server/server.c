@@ -393,7 +393,7 @@ static void serve_view(exchange *x, const route *r, vv_str id)
     vv_look_release(x->server->library, look);
 }
 
-static bool has_store(vv_server *s)
+bool vv_server_has_store(vv_server *s)
 {
     const vv_look *look;
     if (vv_library_look(s->library, &look, NULL) != VV_OK)
@@ -410,7 +410,7 @@ static void serve_page(exchange *x, const route *r)
         return;
     }
     vv_page_facts facts = {.build = x->server->build, .store_name = x->server->store_name,
-                           .has_store = has_store(x->server)};
+                           .has_store = vv_server_has_store(x->server)};
     make_etag(x, facts.has_store ? "1" : "0", etag);
     if (not_modified(x, etag))
         return;
@@ -431,7 +431,7 @@ static void serve_root(exchange *x)
         return;
     char base[300];
     snprintf(base, sizeof base, "http://%s", x->rq->host);
-    vv_page_facts facts = {.base = base, .has_store = has_store(s)};
+    vv_page_facts facts = {.base = base, .has_store = vv_server_has_store(s)};
     vv_wr w = vv_wr_growing(PAGE_MAX);
     vv_page_text(&w, &facts);
     x->rs->status = 200;

@@ -17,6 +17,8 @@ typedef struct vv_server vv_server;
 
 /* A store that is not there yet is fine; errors are those of opening one that can't be read. */
 VV_MUST_CHECK vv_code vv_server_new(vv_server **ret, const vv_server_options *o, vv_error *err);
+/* Whether the store is there now. Any thread. */
+bool vv_server_has_store(vv_server *s);
 void vv_server_free(vv_server *s); /* after all responses are done */
 
 /* Hosts and port are known once the server listens; before the first request. */

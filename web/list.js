@@ -159,7 +159,10 @@ class ListView {
     async lookForStore(signal) {
         this.meta = this.meta || new Resource('/api/v1/meta');
         const { changed, data } = await this.meta.fetch(signal);
-        if (changed) this.present = data.store.present;
+        if (changed) {
+            this.present = data.store.present;
+            this.storeName = data.store.name;
+        }
     }
 
     loadMore() {
@@ -263,7 +266,7 @@ class ListView {
 
     showKind(kind) {
         if (this.shown === kind) return;
-        this.show(EMPTY[kind](() => this.clear()));
+        this.show(EMPTY[kind]({ clear: () => this.clear(), store: this.storeName }));
         this.shown = kind;
     }
 
@@ -314,11 +317,11 @@ function howToRecord() {
 }
 
 const EMPTY = {
-    store: () =>
+    store: ({ store }) =>
         emptyState(
             'No store here yet',
             h('p', {
-                text: 'The server waits for one. It is created by the first recorded run in this directory:',
+                text: `The server waits for ${store}. The first run that is recorded there creates it:`,
             }),
             howToRecord(),
             h('p.muted', { text: 'This page shows the run as soon as it starts.' })
@@ -330,7 +333,7 @@ const EMPTY = {
             howToRecord(),
             h('p.muted', { text: 'This page shows the run as soon as it starts.' })
         ),
-    filtered: (clear) =>
+    filtered: ({ clear }) =>
         emptyState(
             'No run matches',
             h('p', { text: 'There may be others: the search and the status hide them.' }),

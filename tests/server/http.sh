@@ -360,6 +360,8 @@ is "a short token is refused" 2 $?
 # A store that is not there yet, and one that goes
 mkdir "$dir/later"
 start "$dir/later" --listen 127.0.0.1:0
+is "who says for what it waits" "varve: no store at $dir/later yet; waiting for it" "$(cat "$dir/err")"
+is "the remedy names no directory of its own" 0 "$(get "$url/api/v1/executions" | grep -c 'this directory')"
 is "no store yet" 404 "$(code "$url/api/v1/executions")"
 is "the problem says so" "urn:varve:problem:no-store" "$(get "$url/api/v1/executions" | json 'd["type"]')"
 has "and how to record" "varve-lua" "$(get "$url/")"
