@@ -68,23 +68,36 @@ static void print_state(const vv_found *f, const vv_digest *d)
     field("status", vv_cli_status_paint(x->status), vv_status_word(x->status));
     field("started", VV_PAINT_NONE, f->has_time ? vv_cli_time(text, f->unix_ns) : "?");
     field("duration", VV_PAINT_NONE, d->has_duration ? vv_cli_duration(text, d->duration_ns) : "-");
-    field("index", VV_PAINT_NONE, vv_index_state_word(x->index_state));
+    field("index", VV_PAINT_NONE, vv_index_state_text(x->index_state));
     field("data", VV_PAINT_NONE, vv_data_state_word(d->data_state));
     field("evidence", vv_cli_verdict_paint(d->evidence.verdict), vv_verdict_name(d->evidence.verdict));
 }
 
+/* "1 thread", "2,048 threads" */
+static void print_number(vv_u128 v, const char *one)
+{
+    char text[VV_CELL];
+    printf("%s %s%s", vv_cli_count(text, v), one, v == 1 ? "" : "s");
+}
+
 static void print_totals(const vv_digest *d)
 {
-    char a[VV_CELL], b[VV_CELL], e[VV_CELL];
+    char a[VV_CELL];
     if (!d->known) {
         printf("\nno totals: the execution's data can't be folded\n");
         return;
     }
-    printf("\n%s calls, %s errors, %s cancelled", vv_cli_count(a, d->totals.calls), vv_cli_count(b, d->totals.errors),
-           vv_cli_count(e, d->totals.cancelled));
-    printf("; %s contexts, %s threads, %s spans kept\n", vv_cli_count(a, d->contexts), vv_cli_count(b, d->threads),
-           vv_cli_count(e, d->spans));
-    printf("inclusive %s", vv_cli_duration(a, d->totals.inclusive_ns));
+    printf("\n");
+    print_number(d->totals.calls, "call");
+    printf(", ");
+    print_number(d->totals.errors, "error");
+    printf(", %s cancelled; ", vv_cli_count(a, d->totals.cancelled));
+    print_number(d->contexts, "context");
+    printf(", ");
+    print_number(d->threads, "thread");
+    printf(", ");
+    print_number(d->spans, "span");
+    printf(" kept\ninclusive %s", vv_cli_duration(a, d->totals.inclusive_ns));
     printf(", spawned %s", vv_cli_duration(a, d->totals.spawned_inclusive_ns));
     printf(", self %s", vv_cli_duration(a, d->totals.self_ns));
     printf(", await %s\n", vv_cli_duration(a, d->totals.await_ns));
@@ -92,7 +105,6 @@ static void print_totals(const vv_digest *d)
 
 static void print_issues(const vv_evidence *e)
 {
-    char n[VV_CELL];
     if (e->issues_total || e->overflow_calls || e->timing_incomplete)
         printf("\nissues\n");
     for (size_t i = 0; i < e->issue_count && i < ISSUES_SHOWN; i++) {
@@ -102,10 +114,16 @@ static void print_issues(const vv_evidence *e)
     }
     if (e->issues_total > ISSUES_SHOWN)
         printf("  and %" PRIu64 " more\n", e->issues_total - ISSUES_SHOWN);
-    if (e->overflow_calls)
-        printf("  %s calls without a context of their own (overflow)\n", vv_cli_count(n, e->overflow_calls));
-    if (e->timing_incomplete)
-        printf("  %s contexts with incomplete timing\n", vv_cli_count(n, e->timing_incomplete));
+    if (e->overflow_calls) {
+        printf("  ");
+        print_number(e->overflow_calls, "call");
+        printf(" without a context of their own (overflow)\n");
+    }
+    if (e->timing_incomplete) {
+        printf("  ");
+        print_number(e->timing_incomplete, "context");
+        printf(" with incomplete timing\n");
+    }
 }
 
 static void print_count(bool *any, vv_str name, uint64_t value, bool loss)
@@ -147,7 +165,7 @@ static void print_equations(const vv_evidence *e)
             vv_u128_text(left, q->left);
         if (!q->no_right)
             vv_u128_text(right, q->right);
-        const char *sign = q->no_left || q->no_right ? "," : q->left == q->right ? "=" : "!=";
+        const char *sign = !q->holds || q->no_left || q->no_right ? "and" : q->left == q->right ? "=" : "!=";
         printf("  %-22s %s %s %s  ", vv_equation_name(i), left, sign, right);
         vv_cli_print_painted(paints[q->holds], words[q->holds]);
         printf("\n");

@@ -7,6 +7,10 @@
 
 static const char *const verdicts[] = {"complete", "running", "partial", "damaged"};
 static const char *const statuses[] = {"succeeded", "failed", "cancelled", "panicked", "abandoned", "running"};
+#define END_MISSING "the record of the end is missing"
+#define START_MISSING "the record of the start is missing"
+#define INDEX_DAMAGED "the index of the recording is damaged"
+
 static const char *const index_states[] = {"complete", "no_root_ended", "root_started_lost", "index_corrupt"};
 static const char *const data_states[] = {"complete", "incomplete", "error"};
 
@@ -23,6 +27,12 @@ const char *vv_status_word(unsigned status)
 const char *vv_index_state_word(vv_index_state s)
 {
     return index_states[s];
+}
+
+const char *vv_index_state_text(vv_index_state s)
+{
+    static const char *const texts[] = {"complete", END_MISSING, START_MISSING, INDEX_DAMAGED};
+    return texts[s];
 }
 
 const char *vv_data_state_word(vv_data_state s)
@@ -325,20 +335,20 @@ vv_code vv_evidence_stream_error(vv_evidence *e, const vv_stream *s, vv_error *e
 }
 
 static const struct {
-    const char *kind, *dependency;
+    const char *kind, *dependency, *text; /* text: for people, where it is not the kind */
 } issue_words[] = {
-    [VV_ISSUE_NO_ROOT_ENDED] = {"no_root_ended", NULL},
-    [VV_ISSUE_MISSING_SEGMENT] = {"missing_data_segment", NULL},
-    [VV_ISSUE_CORRUPT_SEGMENT] = {"corrupt_data_segment", NULL},
-    [VV_ISSUE_GROUP_COUNT] = {"group_count_mismatch", NULL},
-    [VV_ISSUE_UNRESOLVED_SPAN_START] = {"unresolved_dependency", "span_start"},
-    [VV_ISSUE_UNRESOLVED_CONTEXT] = {"unresolved_dependency", "context_definition"},
-    [VV_ISSUE_UNRESOLVED_OVERFLOW] = {"unresolved_dependency", "overflow_bucket"},
-    [VV_ISSUE_UNRESOLVED_CAPTURE] = {"unresolved_dependency", "error_capture"},
-    [VV_ISSUE_FOLD_ERROR] = {"fold_error", NULL},
-    [VV_ISSUE_INDEX_CORRUPT] = {"index_corrupt", NULL},
-    [VV_ISSUE_ROOT_STARTED_LOST] = {"root_started_lost", NULL},
-    [VV_ISSUE_STREAM_ERROR] = {"stream_error", NULL},
+    [VV_ISSUE_NO_ROOT_ENDED] = {"no_root_ended", NULL, END_MISSING},
+    [VV_ISSUE_MISSING_SEGMENT] = {"missing_data_segment", NULL, NULL},
+    [VV_ISSUE_CORRUPT_SEGMENT] = {"corrupt_data_segment", NULL, NULL},
+    [VV_ISSUE_GROUP_COUNT] = {"group_count_mismatch", NULL, NULL},
+    [VV_ISSUE_UNRESOLVED_SPAN_START] = {"unresolved_dependency", "span_start", NULL},
+    [VV_ISSUE_UNRESOLVED_CONTEXT] = {"unresolved_dependency", "context_definition", NULL},
+    [VV_ISSUE_UNRESOLVED_OVERFLOW] = {"unresolved_dependency", "overflow_bucket", NULL},
+    [VV_ISSUE_UNRESOLVED_CAPTURE] = {"unresolved_dependency", "error_capture", NULL},
+    [VV_ISSUE_FOLD_ERROR] = {"fold_error", NULL, NULL},
+    [VV_ISSUE_INDEX_CORRUPT] = {"index_corrupt", NULL, INDEX_DAMAGED},
+    [VV_ISSUE_ROOT_STARTED_LOST] = {"root_started_lost", NULL, START_MISSING},
+    [VV_ISSUE_STREAM_ERROR] = {"stream_error", NULL, NULL},
 };
 
 static void issue_kind_json(vv_json *j, const vv_evidence_issue *i)
@@ -364,7 +374,8 @@ void vv_evidence_issue_text(char out[VV_ISSUE_TEXT], const vv_evidence_issue *i)
                  (unsigned long long)i->issue.b);
     else if (what || i->error[0])
         snprintf(detail, sizeof detail, " %s", what ? what : i->error);
-    snprintf(out, VV_ISSUE_TEXT, "%s%s", issue_words[i->kind].kind, detail);
+    const char *text = issue_words[i->kind].text;
+    snprintf(out, VV_ISSUE_TEXT, "%s%s%s", text ? text : issue_words[i->kind].kind, text && *detail ? ":" : "", detail);
 }
 
 static void issue_detail_json(vv_json *j, const vv_evidence_issue *i)

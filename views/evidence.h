@@ -14,6 +14,8 @@ const char *vv_verdict_name(vv_verdict v);
 /* The words of the API for vv_exec_status (and running) and for index states. */
 const char *vv_status_word(unsigned status);
 const char *vv_index_state_word(vv_index_state s);
+/* The same for people: "the record of the end is missing". */
+const char *vv_index_state_text(vv_index_state s);
 
 typedef enum { VV_DATA_COMPLETE, VV_DATA_INCOMPLETE, VV_DATA_ERROR } vv_data_state;
 const char *vv_data_state_word(vv_data_state s);

@@ -45,6 +45,10 @@ is "show: the verdict" partial "$("$varve" show 0c0d0e0f.1.1 | awk '/^evidence/ 
 is "top: calls that are in no row" "3 of the calls found no memory" "$("$varve" top 0c0d0e0f.1.1 | tail -1 | cut -c1-30)"
 is "show: calls without a context are an issue" "issues 3 calls" "$("$varve" show 0c0d0e0f.1.1 | sed -n '/^issues/,/overflow/p' | sed '$!{1!d}' | xargs | cut -c1-14)"
 is "show: an equation" "error_links 1 = 1 holds" "$("$varve" show 0c0d0e0f.1.5 | grep '  error_links ' | xargs)"
+is "show: an equation that is not checked" "" "$(for id in $("$varve" ls | awk 'NR > 1 {print $1}'); do "$varve" show $id; done | grep '=.*not checked')"
+is "show: states in words" "the record of the end is missing" "$("$varve" show 0c0d0e0f.1.9 | sed -n 's/^index *//p')"
+is "show: issues in words" "1 0" "$("$varve" show 0c0d0e0f.1.9 | grep -c '^  the record of the end is missing$') $("$varve" show 0c0d0e0f.1.9 | grep -c no_root_ended)"
+is "show: numbers of one" "1 call, 1 error, 0 cancelled; 1 context, 1 thread" "$("$varve" show 0c0d0e0f.1.5 | grep cancelled | cut -d, -f1-4)"
 
 # A server whose address nobody can read does not stay.
 timeout 20 "$varve" serve --listen 127.0.0.1:0 >/dev/full 2>"$dir/err"
@@ -75,6 +79,23 @@ if [ "$(id -u)" != 0 ]; then
     fails "a directory that may not be entered" 5 "Permission denied" ls "$dir/closed"
 fi
 fails "a file" 5 "." ls "$dir/err"
+mkdir "$dir/files"
+echo >"$dir/files/.baml"
+echo >"$dir/files/fib.lua"
+fails "a file in the store's way" 5 "profiles-v1: $dir/files/.baml is not a directory\$" ls "$dir/files/.baml"
+fails "and no store is waited for there" 5 "$dir/files/.baml is not a directory\$" serve "$dir/files/.baml" --listen 127.0.0.1:0
+fails "no id: which" 2 '"latestt" is not an execution.s id: .*latest~N; see' show latestt
+fails "no id but a file" 2 '"files/fib.lua" is not an execution.s id: .*; name a store with --store; see' top files/fib.lua
+fails "no id but a directory" 2 '"files" is not .*; name a store with --store; see' show --json files
+fails "an option before the verb" 2 "^varve: --json: options come after the verb" --json ls
+fails "a short one" 2 "^varve: -n: options come after the verb" -n 2 top
+fails "help of no verb" 2 "did you mean .varve top" help tpo
+is "help of a verb" "$("$varve" top --help)" "$("$varve" help top)"
+fails "a web directory that is none" 2 "web-dir $dir/none is not a directory" serve --web-dir "$dir/none"
+for verb in attach detach; do
+    is "$verb --help offers no store" "print what was ${verb}ed as JSON" "$("$varve" $verb --help | sed -n 's/^  --\(json\|store [^ ]*\)  *//p')"
+done
+is "serve --help tells its JSON" "print the address as JSON" "$("$varve" serve --help | sed -n 's/^  --json  *//p')"
 mkdir -p "$dir/empty/.baml/profiles-v1"
 is "an empty store" "no executions yet; record one with \`varve-lua SCRIPT\`, or any program that uses libvarve" "$("$varve" ls "$dir/empty")"
 fails "an empty store has no latest" 5 "varve ls" top --store "$dir/empty"
