@@ -493,12 +493,20 @@ START_TEST(forked)
     ck_assert(vm_open(NULL));
     vm_started();
     ck_assert_int_eq(varve_plugins_listen(vm_host()), VARVE_OK);
+    int ready[2];
+    ck_assert_int_eq(pipe2(ready, O_CLOEXEC), 0);
     pid_t child = fork();
     if (!child) {
         varve_plugins_close();
+        if (write(ready[1], "", 1) != 1)
+            _exit(1);
         for (;;)
             pause();
     }
+    char byte;
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1); /* until it runs it holds what its parent held */
+    close(ready[0]);
+    close(ready[1]);
     expect_service(getpid());
     expect_error(child, PATIENCE_MS, VV_ERR_ARG, "is no host that listens");
     varve_plugins_close();
