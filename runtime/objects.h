@@ -1,0 +1,49 @@
+/*
+ * The captured values that wait for their publication as content-addressed objects, in the order of their coming. A
+ * body that is equal to a waiting one is freed at once. Published once a cycle, before the data segments that refer to
+ * them.
+ *
+ * Owned by the consumer thread, and not to be moved. A body carries its own charge; an entry is charged to Values in
+ * its body's pool, the index, where it grows, in General.
+ */
+#pragma once
+
+#include "runtime/body.h"
+#include "runtime/store.h"
+
+enum { VV_OBJECTS_FEW = 64 };
+
+typedef struct vv_object vv_object;
+
+typedef struct {
+    vv_governor *governor;
+    vv_object *first, **last_next;  /* in order */
+    vv_object **slots;              /* few, or a larger block */
+    vv_object *few[VV_OBJECTS_FEW];
+    size_t slot_count;              /* a power of two */
+    uint64_t seed;
+    uint64_t count, bytes, equal;   /* equal: bodies that were waiting already, ever */
+} vv_objects;
+
+void vv_objects_init(vv_objects *o, vv_governor *g);
+/* Frees what still waits. */
+void vv_objects_done(vv_objects *o);
+
+/*
+ * Takes the body, hashes it (codec 1) and keeps it, if none equal waits. False: no memory for the entry
+ * (ValueMemoryExceeded), and the body is freed. *ret_cid is set in any case.
+ */
+VV_MUST_CHECK bool vv_objects_put(vv_objects *o, vv_body *body, vv_cid *ret_cid);
+
+/* Of the bodies that wait: for whether a cycle is due. */
+uint64_t vv_objects_bytes(const vv_objects *o);
+
+/*
+ * Publishes all that wait. Those that are committed or were there are freed, and so are those that are lost, each after
+ * lost(ctx, cid, code) with the code of its loss (format/evidence.h): 6 CasWriteFailed, 7 CasConflict, 8
+ * DiskGuardExceeded, 10 StoreUnavailable (the store takes nothing any more). lost must not put. False: the store is
+ * blocked or indeterminate; the rest waits for the next time, and with it the one whose outcome is unknown: once that
+ * is resolved, it is found to be there.
+ */
+VV_MUST_CHECK bool vv_objects_publish(vv_objects *o, vv_wstore *s,
+                                      void (*lost)(void *ctx, const vv_cid *cid, unsigned code), void *ctx);
