@@ -189,6 +189,10 @@ VARVE_API varve_root *varve_root_begin(varve_engine *engine, const uint8_t *runt
  * Descendants may go on; the execution ends when its result is known and its last thread has ended, in either order. */
 VARVE_API void varve_root_end(varve_root *root, varve_root_status status);
 
+/* A root of the host's own that is no run of the user's: collecting tests, finalizers, JSON of arguments. Nothing of it
+ * is recorded, whatever its calls ask for, also where the session is active. Returns NULL, as *ret_thread then is. */
+VARVE_API varve_root *varve_root_suppress(varve_engine *engine, varve_thread **ret_thread);
+
 /*
  * Spawns a child of parent's innermost open call (up = 0), its caller (up = 1), and so on. site is where; name (n
  * bytes, may be NULL) is cut at 256 bytes. The child belongs to the execution at once, and starts with
@@ -218,6 +222,86 @@ VARVE_API void varve_call_end_at(varve_thread *thread, varve_call_status status,
 /* The innermost open call is suspended between the two. Sums to its await time, one interval a pair. */
 VARVE_API void varve_await_begin(varve_thread *thread, uint64_t ticks);
 VARVE_API void varve_await_end(varve_thread *thread, uint64_t ticks);
+
+/*
+ * Policy: every call is counted; some are selected too, and recorded one by one with the values that policy asks for. A
+ * call is selected because it is its execution's first one, because its function is an LLM function, or because its
+ * caller passed a LocalId.
+ */
+
+/* Values of a selected call. Bits. */
+typedef enum { VARVE_INPUT = 1, VARVE_OUTPUT = 2, VARVE_ERROR = 4 } varve_role;
+enum { VARVE_ALL_ROLES = VARVE_INPUT | VARVE_OUTPUT | VARVE_ERROR };
+/* What a LocalId says of one role. */
+typedef enum { VARVE_SWITCH_KEEP, VARVE_SWITCH_ON, VARVE_SWITCH_OFF } varve_switch;
+
+/* What selects a call, beside being the first one, which the library sees itself. Zero: nothing. */
+typedef struct {
+    bool llm;    /* of the function called */
+    bool manual; /* a LocalId was passed; what follows is its (varve_local_id_consume fills it in) */
+    uint8_t runtime_id[16];
+    varve_switch input, output, error;
+} varve_policy;
+
+/* The rule itself, which varve_call_begin_as applies. Bits 0 to 2: the roles; 3: selected; 4 to 6: because root, LLM,
+ * manual. Root and LLM turn all roles on, manual leaves them, and then a LocalId's switches count. policy may be NULL.
+ * Pure, any thread. */
+VARVE_API uint8_t varve_policy_flags(bool root, const varve_policy *policy);
+
+/*
+ * LocalIds: a random runtime id for one call to come, and what to capture of that call. They are values of the host's
+ * language, the same with profiling on, off or suppressed, and need no session. Their memory is the host's (malloc),
+ * not the profiler's. Any thread; aliases share one object, each with a reference of its own.
+ */
+typedef struct varve_local_id varve_local_id;
+
+/* With one reference. NULL: no memory, or the system has no randomness. */
+VARVE_API varve_local_id *varve_local_id_new(void);
+/* One reference more, or less; the last one frees it. NULL is accepted. */
+VARVE_API varve_local_id *varve_local_id_ref(varve_local_id *id);
+VARVE_API void varve_local_id_unref(varve_local_id *id);
+/* 16 bytes, and their text "baml_id_1_..." of 32 characters; both live as long as the object. */
+VARVE_API const uint8_t *varve_local_id_bytes(const varve_local_id *id);
+VARVE_API const char *varve_local_id_text(const varve_local_id *id);
+/* Adds up: a role that is kept is as it was, else the last word counts. False: consumed already, and nothing changes;
+ * the host raises its error of an invalid argument. */
+VARVE_API bool varve_local_id_capture(varve_local_id *id, varve_switch input, varve_switch output, varve_switch error);
+/* For the call that the id is passed to, before its begin. Once: the first one gets it, on whatever thread. Fills in
+ * all of *ret but llm. False: consumed already, *ret is as it was; the host raises that error. */
+VARVE_API bool varve_local_id_consume(varve_local_id *id, varve_policy *ret);
+
+/* Runtime ids as text, for a host's own setters and getters. Parsing is strict; false: it is none. */
+VARVE_API bool varve_runtime_id_parse(const char *text, size_t n, uint8_t ret[16]);
+VARVE_API void varve_runtime_id_text(const uint8_t id[16], char ret[33]);
+
+/*
+ * Logging: where a language's own log statements go. It has nothing to do with sessions and is the same with profiling
+ * on, off or suppressed: no profiler state, clock, lock, allocation or store; what a sink does is its own affair.
+ */
+typedef enum { VARVE_LOG_DEBUG, VARVE_LOG_INFO, VARVE_LOG_WARN, VARVE_LOG_ERROR } varve_log_level;
+
+/* One statement: `log.info("paid", {order: 7})`. All of it is the caller's, for the time of the call only. */
+typedef struct {
+    varve_log_level level;
+    const char *name;          /* of the logger or event; may be NULL */
+    const char *message;       /* n bytes */
+    size_t n;
+    const uint8_t *runtime_id; /* 16 bytes, of the call that logs; NULL: none */
+    const char *file;          /* where; may be NULL */
+    uint32_t line;             /* from 1; 0: unknown */
+    const void *fields;        /* a value of the host's, whose kind its sink knows */
+} varve_log_event;
+
+/* Belongs to the host; it may not change while a thread logs. */
+typedef struct {
+    varve_log_level least; /* what is below is dropped */
+    void (*sink)(void *ctx, const varve_log_event *event); /* on the thread that logs; NULL: nothing is wanted */
+    void *ctx;
+} varve_logger;
+
+/* Whether an event of this level reaches the sink: asked before costly fields are made. A NULL logger wants none. */
+VARVE_API bool varve_log_wants(const varve_logger *logger, varve_log_level level);
+VARVE_API void varve_log(const varve_logger *logger, const varve_log_event *event);
 
 #ifdef __cplusplus
 }
