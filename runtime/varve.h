@@ -303,6 +303,48 @@ typedef struct {
 VARVE_API bool varve_log_wants(const varve_logger *logger, varve_log_level level);
 VARVE_API void varve_log(const varve_logger *logger, const varve_log_event *event);
 
+/*
+ * A captured value: one value is put, and containers nest. The thread that its capture was begun on puts its parts;
+ * every function accepts NULL, a value that is not wanted, and does nothing. A part is copied as it is put, and charged
+ * to memory_bytes before it is. A value is lost, counted, that finds no memory, is larger than a single value may be (a
+ * sixteenth of general memory, 512 bytes to 16 MiB), or is not put together as said here; the rest of it is then
+ * ignored. Texts are made valid UTF-8 ('?' for a bad byte); a NULL text is empty.
+ */
+typedef struct varve_capture varve_capture;
+VARVE_API void varve_put_null(varve_capture *capture);
+VARVE_API void varve_put_bool(varve_capture *capture, bool v);
+VARVE_API void varve_put_int(varve_capture *capture, int64_t v);
+VARVE_API void varve_put_float(varve_capture *capture, double v);
+/* For what is not meant as UTF-8 use varve_put_bytes. */
+VARVE_API void varve_put_text(varve_capture *capture, const char *utf8, size_t n);
+VARVE_API void varve_put_bytes(varve_capture *capture, const void *p, size_t n);
+/* Lowercase hexadecimal digits, '-' before them where negative: "-1f". */
+VARVE_API void varve_put_bigint(varve_capture *capture, const char *hex, size_t n);
+VARVE_API void varve_put_enum(varve_capture *capture, const char *type, const char *variant);
+/* In the place of a value that is left out, with a line for people. */
+typedef enum {
+    VARVE_OMITTED_ARGUMENT,    /* an argument that was not passed */
+    VARVE_OMITTED_UNSUPPORTED, /* of a kind that has no form here: a function, or nested too deeply */
+    VARVE_OMITTED_HOST_OWNED,  /* the host's own */
+    VARVE_OMITTED_INVALID,     /* not valid at run time */
+    VARVE_OMITTED_CYCLE        /* a container that it is in itself */
+} varve_omission;
+VARVE_API void varve_put_omitted(varve_capture *capture, varve_omission why, const char *message);
+/* Containers nest up to 64; the library puts an omitted value in the place of one that is deeper, and passes over what
+ * is put in it. */
+VARVE_API void varve_list_begin(varve_capture *capture);
+VARVE_API void varve_list_end(varve_capture *capture);
+VARVE_API void varve_map_begin(varve_capture *capture);
+/* The key (or the field's name, in an object) of the value that is put next. */
+VARVE_API void varve_map_key(varve_capture *capture, const char *utf8, size_t n);
+VARVE_API void varve_map_end(varve_capture *capture);
+VARVE_API void varve_object_begin(varve_capture *capture, const char *class_name);
+VARVE_API void varve_object_end(varve_capture *capture);
+/* Whether nothing of the value is kept any more (or NULL): a host can stop walking a large one. */
+VARVE_API bool varve_capture_is_lost(const varve_capture *capture);
+/* The host can't copy the value: it is lost, counted as such. */
+VARVE_API void varve_capture_fail(varve_capture *capture);
+
 #ifdef __cplusplus
 }
 #endif
