@@ -19,17 +19,30 @@ void vv_cid_of(vv_cid *ret, uint16_t codec, const void *body, size_t n)
     vv_sha256_final(&c, ret->b);
 }
 
+void vv_cas_frame(uint8_t head[VV_CAS_HEAD], uint8_t tail[VV_CAS_TAIL], uint16_t codec, const vv_cid *cid,
+                  const void *body, size_t n)
+{
+    vv_wr w = vv_wr_fixed(head, VV_CAS_HEAD);
+    vv_sealed_begin(&w, &kind);
+    vv_wr_u16(&w, codec);
+    vv_wr_u64(&w, n);
+    vv_wr_bytes(&w, cid->b, sizeof cid->b);
+    vv_sha256_ctx c;
+    vv_sha256_init(&c);
+    vv_sha256_update(&c, head, VV_CAS_HEAD);
+    vv_sha256_update(&c, body, n);
+    vv_sha256_final(&c, tail);
+}
+
 void vv_cas_encode(vv_wr *w, uint16_t codec, const void *body, size_t n)
 {
-    size_t from = w->len;
+    uint8_t head[VV_CAS_HEAD], tail[VV_CAS_TAIL];
     vv_cid cid;
     vv_cid_of(&cid, codec, body, n);
-    vv_sealed_begin(w, &kind);
-    vv_wr_u16(w, codec);
-    vv_wr_u64(w, n);
-    vv_wr_bytes(w, cid.b, sizeof cid.b);
+    vv_cas_frame(head, tail, codec, &cid, body, n);
+    vv_wr_bytes(w, head, sizeof head);
     vv_wr_bytes(w, body, n);
-    vv_seal_append(w, from);
+    vv_wr_bytes(w, tail, sizeof tail);
 }
 
 vv_code vv_cas_decode(vv_cas_object *ret, const uint8_t *p, size_t n, const vv_cid *expect, vv_error *err)

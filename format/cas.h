@@ -8,7 +8,8 @@
 
 #include "format/ids.h"
 
-enum { VV_CAS_FIXED = 84, VV_CODEC_VALUE = 1, VV_CODEC_FUNCTION_TABLE = 2 };
+enum { VV_CAS_HEAD = 52, VV_CAS_TAIL = 32, VV_CAS_FIXED = VV_CAS_HEAD + VV_CAS_TAIL };
+enum { VV_CODEC_VALUE = 1, VV_CODEC_FUNCTION_TABLE = 2 };
 
 typedef struct {
     uint16_t codec;
@@ -18,6 +19,9 @@ typedef struct {
 } vv_cas_object;
 
 void vv_cid_of(vv_cid *ret, uint16_t codec, const void *body, size_t n);
+/* What an object has before and after its body, for who would not copy that. cid is the body's. */
+void vv_cas_frame(uint8_t head[VV_CAS_HEAD], uint8_t tail[VV_CAS_TAIL], uint16_t codec, const vv_cid *cid,
+                  const void *body, size_t n);
 void vv_cas_encode(vv_wr *w, uint16_t codec, const void *body, size_t n);
 /*
  * Errors, in order: Truncated, InvalidChecksum, InvalidMagic, UnsupportedVersion, Truncated, TrailingBytes,

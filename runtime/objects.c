@@ -34,10 +34,12 @@ static void free_object(vv_objects *o, vv_object *e)
     vv_gov_free(o->governor, pool, VV_OWN_VALUES, e, sizeof *e);
 }
 
+/* Back to the few slots, which are empty then. */
 static void free_slots(vv_objects *o)
 {
     if (o->slots != o->few)
         vv_gov_free(o->governor, VV_POOL_GENERAL, VV_OWN_VALUES, o->slots, o->slot_count * sizeof(vv_object *));
+    memset(o->few, 0, sizeof o->few);
     o->slots = o->few;
     o->slot_count = VV_OBJECTS_FEW;
 }
@@ -102,16 +104,13 @@ uint64_t vv_objects_bytes(const vv_objects *o)
     return o->bytes;
 }
 
-/* Takes the first one out. */
-static void drop_first(vv_objects *o)
+/* Takes one out of the index, and frees it. */
+static void drop(vv_objects *o, vv_object *e)
 {
-    vv_object *e = o->first, **at = slot_of(o, &e->cid);
+    vv_object **at = slot_of(o, &e->cid);
     while (*at != e)
         at = &(*at)->chain;
     *at = e->chain;
-    o->first = e->next;
-    if (!o->first)
-        o->last_next = &o->first;
     o->count--;
     o->bytes -= e->body.len;
     free_object(o, e);
@@ -128,27 +127,40 @@ static unsigned loss_of(const vv_wstore *s, vv_latch why)
     return vv_wstore_latch(s) == VV_LATCH_UNAVAILABLE ? STORE_UNAVAILABLE : CAS_WRITE_FAILED;
 }
 
-static vv_published publish_one(vv_wstore *s, const vv_object *e)
+/* Of the first n: those that are settled leave. */
+static void settle_first(vv_objects *o, const vv_wstore *s, const vv_published *out, size_t n,
+                         void (*lost)(void *ctx, const vv_cid *cid, unsigned code), void *ctx)
 {
-    vv_wr w = vv_wr_growing(e->body.len + VV_CAS_FIXED);
-    vv_cas_encode(&w, VV_CODEC_VALUE, e->body.bytes, e->body.len);
-    vv_published out = {VV_LOST, VV_LATCH_UNAVAILABLE, 0};
-    if (vv_wr_ok(&w))
-        out = vv_wstore_publish_object(s, &e->cid, w.buf, w.len);
-    vv_wr_done(&w);
-    return out;
+    vv_object **at = &o->first;
+    for (size_t i = 0; i < n; i++) {
+        vv_object *e = *at;
+        if (out[i].outcome == VV_BLOCKED || out[i].outcome == VV_INDETERMINATE) {
+            at = &e->next;
+            continue;
+        }
+        if (out[i].outcome == VV_LOST)
+            lost(ctx, &e->cid, loss_of(s, out[i].reason));
+        *at = e->next;
+        drop(o, e);
+    }
+    if (!*at)
+        o->last_next = at;
 }
 
 bool vv_objects_publish(vv_objects *o, vv_wstore *s, void (*lost)(void *ctx, const vv_cid *cid, unsigned code),
                         void *ctx)
 {
+    enum { AT_A_TIME = 64 };
     while (o->first) {
-        vv_published out = publish_one(s, o->first);
-        if (out.outcome == VV_BLOCKED || out.outcome == VV_INDETERMINATE)
+        vv_wstore_object objects[AT_A_TIME];
+        vv_published out[AT_A_TIME];
+        size_t n = 0;
+        for (const vv_object *e = o->first; e && n < AT_A_TIME; e = e->next)
+            objects[n++] = (vv_wstore_object){e->cid, VV_CODEC_VALUE, e->body.bytes, e->body.len};
+        bool going = vv_wstore_publish_objects(s, objects, n, out);
+        settle_first(o, s, out, n, lost, ctx);
+        if (!going)
             return false;
-        if (out.outcome == VV_LOST)
-            lost(ctx, &o->first->cid, loss_of(s, out.reason));
-        drop_first(o);
     }
     free_slots(o);
     return true;

@@ -189,7 +189,8 @@ static bool open_store(varve_session *s, const varve_options *o, const vv_sessio
     vv_wstore_options so = {.root = s->root,
                            .max_project_bytes = o->max_project_bytes ? o->max_project_bytes : default_project,
                            .minimum_free_bytes = o->minimum_free_bytes ? o->minimum_free_bytes : default_free,
-                           .hooks = test ? test->hooks : (vv_wstore_hooks){.ctx = NULL}};
+                           .hooks = test ? test->hooks : (vv_wstore_hooks){.ctx = NULL},
+                           .governor = &s->governor};
     if (test && test->euid)
         memcpy(so.euid.b, test->euid, sizeof so.euid.b);
     else

@@ -1,10 +1,10 @@
 /*
- * The writer's side of a store: opening, locks, the ledger of bytes, and the publication of one file.
+ * The writer's side of a store: opening, locks, the ledger of bytes, and the publication of files.
  *
  * A publication is that of docs/store.md step by step: file, fsync, rename, fsync of the directory, ledger,
- * fsync of the root. Up to the rename a failure loses the batch and nothing else. After it the file may be there for
+ * fsync of the root. Up to the rename a failure loses the file and nothing else. After it the file may be there for
  * good, so the failure is indeterminate: publish.lock stays held and everything else is blocked until vv_wstore_resolve
- * succeeds.
+ * succeeds. Objects go in batches that hold the lock once and write the ledger once.
  *
  * Owned by one thread at a time, but for vv_wstore_latch and vv_wstore_takes_roots, which any thread may call.
  */
@@ -15,6 +15,7 @@
 
 #include "format/cas.h"
 #include "format/segment.h"
+#include "runtime/governor.h"
 
 /* The named steps of a publication, in their order. The hook is called before each. */
 typedef enum {
@@ -65,6 +66,7 @@ typedef struct {
     vv_euid euid;
     uint64_t max_project_bytes, minimum_free_bytes;
     vv_wstore_hooks hooks;
+    vv_governor *governor; /* charged for what is remembered of values (Writer, General); NULL: nothing is */
 } vv_wstore_options;
 
 typedef struct vv_wstore vv_wstore;
@@ -103,11 +105,29 @@ uint64_t vv_wstore_high(const vv_wstore *s, vv_plane p);
  */
 uint64_t vv_wstore_next(const vv_wstore *s, vv_plane p);
 vv_published vv_wstore_publish(vv_wstore *s, vv_plane p, const uint8_t *file, size_t n, bool terminal);
+
+/* A CAS object to be: its body is written from where it is. */
+typedef struct {
+    vv_cid cid; /* of the codec and body: vv_cid_of */
+    uint16_t codec;
+    const uint8_t *body;
+    size_t len;
+} vv_wstore_object;
+
 /*
- * A CAS object. Also REUSED: one that is there is read and hashed whole without publish.lock, and must be the same file
- * (device, inode, size, time) under it. A different file of its name is LOST with VV_LATCH_CONFLICT.
+ * Publishes n objects in their order; ret[i] is what became of each. Also REUSED: one that is there is compared whole,
+ * without publish.lock, and must be the same file (device, inode, size, time of change) under it. Where a value was read
+ * or written by this session already and its file is still that one, it is not read again. A different file of its name
+ * is LOST with VV_LATCH_CONFLICT, and stays as it is. What is lost does not keep the others from being tried.
+ *
+ * The lock is held for a part at a time: so many objects, bytes and ms, so that others get their turn. The ledger is
+ * written at the end of each.
+ *
+ * False: blocked, or one is INDETERMINATE; those that were not settled before are BLOCKED.
  */
-vv_published vv_wstore_publish_object(vv_wstore *s, const vv_cid *cid, const uint8_t *file, size_t n);
+bool vv_wstore_publish_objects(vv_wstore *s, const vv_wstore_object *objects, size_t n, vv_published *ret);
+/* The same for one. */
+vv_published vv_wstore_publish_object(vv_wstore *s, const vv_wstore_object *object);
 
 /* True where no publication is indeterminate (any more). *ret_plane (a vv_plane, -1 for an object) and
  * *ret_sequence say what was committed by this call; *ret_settled that something was. */

@@ -39,19 +39,17 @@ static bool publish_table(vv_writer *w, varve_engine *e)
 {
     if (!engine_needs_table(e))
         return true;
-    vv_wr body = vv_wr_growing(TABLE_MAX), object = vv_wr_growing(TABLE_MAX + VV_CAS_FIXED);
+    vv_wr body = vv_wr_growing(TABLE_MAX);
     uint32_t functions, files;
     vv_engine_encode_table(e, &body, &functions, &files);
     vv_published out = {VV_LOST, VV_LATCH_UNAVAILABLE, 0};
     if (vv_wr_ok(&body)) {
-        vv_cas_encode(&object, VV_CODEC_FUNCTION_TABLE, body.buf, body.len);
-        vv_cid cid;
-        vv_cid_of(&cid, VV_CODEC_FUNCTION_TABLE, body.buf, body.len);
-        if (vv_wr_ok(&object))
-            out = vv_wstore_publish_object(w->store, &cid, object.buf, object.len);
+        vv_wstore_object object = {.codec = VV_CODEC_FUNCTION_TABLE, .body = body.buf, .len = body.len};
+        vv_cid_of(&object.cid, object.codec, body.buf, body.len);
+        out = vv_wstore_publish_object(w->store, &object);
         if (out.outcome == VV_COMMITTED || out.outcome == VV_REUSED) {
             e->has_table = true;
-            e->table = cid;
+            e->table = object.cid;
             e->published_functions = functions;
             e->published_files = files;
             e->announced = false;
@@ -62,7 +60,6 @@ static bool publish_table(vv_writer *w, varve_engine *e)
         vv_count(VV_COUNT_FUNCTION_TABLE_PUBLISH_FAILED, 1);
     }
     vv_wr_done(&body);
-    vv_wr_done(&object);
     return out.outcome != VV_BLOCKED && out.outcome != VV_INDETERMINATE;
 }
 

@@ -95,6 +95,13 @@ SHIM int fsync(int fd)
     return in_store(fd) && fails("fsync") ? -1 : next(fd);
 }
 
+SHIM int renameat2(int fromdir, const char *from, int todir, const char *to, unsigned flags)
+{
+    typedef int (*rename_fn)(int, const char *, int, const char *, unsigned);
+    NEXT("renameat2", rename_fn)
+    return in_store(fromdir) && fails("rename") ? -1 : next(fromdir, from, todir, to, flags);
+}
+
 SHIM int renameat(int fromdir, const char *from, int todir, const char *to)
 {
     typedef int (*rename_fn)(int, const char *, int, const char *);

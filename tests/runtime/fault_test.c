@@ -274,12 +274,10 @@ START_TEST(gate_cas_hit_is_rehashed_and_rechecked)
 {
     static const char body[] = "a body of some length, so that one bit of it can be wrong";
     test_store s = store_make_quick();
-    vv_wr obj = vv_wr_growing(1000);
-    vv_cid cid;
-    vv_cas_encode(&obj, VV_CODEC_FUNCTION_TABLE, body, sizeof body);
-    vv_cid_of(&cid, VV_CODEC_FUNCTION_TABLE, body, sizeof body);
+    vv_wstore_object obj = {.codec = VV_CODEC_FUNCTION_TABLE, .body = (const uint8_t *)body, .len = sizeof body};
+    vv_cid_of(&obj.cid, obj.codec, body, sizeof body);
     char name[VV_CAS_PATH];
-    vv_cas_path(name, &cid);
+    vv_cas_path(name, &obj.cid);
     swapper w = {.swaps = 0, .remove = swaps[_i].remove, .bad = swaps[_i].bad};
     snprintf(w.path, sizeof w.path, "%s/%s", s.root, name);
     snprintf(w.other, sizeof w.other, "%s.other", w.path);
@@ -288,17 +286,16 @@ START_TEST(gate_cas_hit_is_rehashed_and_rechecked)
                            .hooks = {.step = swap_file, .ctx = &w}};
     memset(o.euid.b, 7, sizeof o.euid.b);
     ck_assert_int_eq(vv_wstore_open(&store, &o, NULL), VV_OK);
-    ck_assert_int_eq(vv_wstore_publish_object(store, &cid, obj.buf, obj.len).outcome, VV_COMMITTED);
+    ck_assert_int_eq(vv_wstore_publish_object(store, &obj).outcome, VV_COMMITTED);
     if (swaps[_i].absent)
         ck_assert_int_eq(rename(w.path, w.other), 0);
     w.swaps = swaps[_i].swaps;
-    vv_published p = vv_wstore_publish_object(store, &cid, obj.buf, obj.len);
+    vv_published p = vv_wstore_publish_object(store, &obj);
     ck_assert_int_eq(p.outcome, swaps[_i].outcome);
     if (p.outcome == VV_LOST)
         ck_assert_int_eq(p.reason, swaps[_i].reason);
     ck_assert_int_eq(vv_wstore_latch(store), VV_LATCH_OPEN);
     vv_wstore_close(store);
-    vv_wr_done(&obj);
     store_remove(&s);
 }
 END_TEST
@@ -325,10 +322,8 @@ START_TEST(gate_hit_is_hashed_outside_the_lock)
     test_store s = store_make_quick();
     enum { N = 8 << 20 };
     uint8_t *body = calloc(1, N);
-    vv_wr obj = vv_wr_growing(N + 1000);
-    vv_cid cid;
-    vv_cas_encode(&obj, VV_CODEC_FUNCTION_TABLE, body, N);
-    vv_cid_of(&cid, VV_CODEC_FUNCTION_TABLE, body, N);
+    vv_wstore_object obj = {.codec = VV_CODEC_FUNCTION_TABLE, .body = body, .len = N};
+    vv_cid_of(&obj.cid, obj.codec, body, N);
     probe pr = {.taken = 0};
     snprintf(pr.lock, sizeof pr.lock, "%s/publish.lock", s.root);
     vv_wstore *store = NULL;
@@ -336,12 +331,11 @@ START_TEST(gate_hit_is_hashed_outside_the_lock)
                            .hooks = {.step = probe_lock, .ctx = &pr}};
     memset(o.euid.b, 7, sizeof o.euid.b);
     ck_assert_int_eq(vv_wstore_open(&store, &o, NULL), VV_OK);
-    ck_assert_int_eq(vv_wstore_publish_object(store, &cid, obj.buf, obj.len).outcome, VV_COMMITTED);
+    ck_assert_int_eq(vv_wstore_publish_object(store, &obj).outcome, VV_COMMITTED);
     pr.taken = 0;
-    ck_assert_int_eq(vv_wstore_publish_object(store, &cid, obj.buf, obj.len).outcome, VV_REUSED);
+    ck_assert_int_eq(vv_wstore_publish_object(store, &obj).outcome, VV_REUSED);
     ck_assert_uint_eq(pr.taken, 1); /* the read is over, and the lock was not held for it */
     vv_wstore_close(store);
-    vv_wr_done(&obj);
     free(body);
     store_remove(&s);
 }
