@@ -116,9 +116,9 @@ typedef struct {
 
 /*
  * Publishes n objects in their order; ret[i] is what became of each. Also REUSED: one that is there is compared whole,
- * without publish.lock, and must be the same file (device, inode, size, time of change) under it. Where a value was read
- * or written by this session already and its file is still that one, it is not read again. A different file of its name
- * is LOST with VV_LATCH_CONFLICT, and stays as it is. What is lost does not keep the others from being tried.
+ * without publish.lock, and must be the same file (device, inode, size, time of change) under it. Where a value was
+ * read or written by this session already and its file is still that one, it is not read again. A different file of its
+ * name is LOST with VV_LATCH_CONFLICT, and stays as it is. What is lost does not keep the others from being tried.
  *
  * The lock is held for a part at a time: so many objects, bytes and ms, so that others get their turn. The ledger is
  * written at the end of each.

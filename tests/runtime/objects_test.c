@@ -268,8 +268,8 @@ START_TEST(gate_batch_fails_before_a_rename)
 }
 END_TEST
 
-/* After a rename the failure is indeterminate: that object waits, with those behind it, everything is blocked, and once it
- * is resolved it is found to be there. */
+/* After a rename the failure is indeterminate: that object waits, with those behind it, everything is blocked, and once
+ * it is resolved it is found to be there. */
 static const vv_step after[] = {VV_STEP_FSYNC_DIRECTORY, VV_STEP_LEDGER_WRITE, VV_STEP_LEDGER_FSYNC,
                                 VV_STEP_LEDGER_RENAME, VV_STEP_FSYNC_ROOT};
 
@@ -460,8 +460,8 @@ START_TEST(known_objects_are_charged)
 }
 END_TEST
 
-/* Another's file of the third object's name appears at a step: an equal one is found, a different one is a conflict, and
- * neither is replaced. */
+/* Another's file of the third object's name appears at a step: an equal one is found, a different one is a conflict,
+ * and neither is replaced. */
 static const struct {
     vv_step at;
     unsigned after;
@@ -535,8 +535,8 @@ static void die(vv_step at)
         kill(getpid(), SIGKILL);
 }
 
-/* Killed before any step of a batch, at its first, third or last object: who opens the store next finds the ledger right
- * or puts it right, and each object whole or absent. */
+/* Killed before any step of a batch, at its first, third or last object: who opens the store next finds the ledger
+ * right or puts it right, and each object whole or absent. */
 START_TEST(gate_killed_in_a_batch)
 {
     static const unsigned times[] = {0, 2, BATCH - 1};
