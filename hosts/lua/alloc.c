@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "hosts/lua/callid.h"
 #include "hosts/lua/collect.h"
 #include "hosts/lua/identity.h"
 #include "hosts/lua/live.h"
@@ -120,6 +121,8 @@ static void give_back(void *ptr, size_t size)
 {
     if (ptr && vl.L)
         note_free(ptr, size);
+    if (ptr && vl_call_ids_kept)
+        vl_call_id_freed(ptr);
     if (!region.at)
         free(ptr);
     else if (ptr)

@@ -12,6 +12,7 @@
 #include "hosts/lua/cnames.h"
 #include "hosts/lua/interpose.h"
 #include "hosts/lua/host.h"
+#include "hosts/lua/varvelib.h"
 
 #define LUA_INIT "LUA_INIT"
 #define LUA_INIT_VERSIONED LUA_INIT LUA_VERSUFFIX
@@ -303,6 +304,8 @@ bool vl_driver_run(lua_State *L, int argc, char **argv)
         lua_setfield(L, LUA_REGISTRYINDEX, "LUA_NOENV");
     }
     luaL_openlibs(L);
+    luaL_requiref(L, "varve", vl_open_library, 1);
+    lua_pop(L, 1);
     vl_interpose_creating = false; /* the math library has its seed too now */
     set_arg_table(L, argv, argc, o.script);
     lua_gc(L, LUA_GCGEN, 0, 0);

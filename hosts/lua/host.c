@@ -104,11 +104,9 @@ static void at_exit(int status, void *unused)
     vl_host_close(status != 0, VARVE_ENDED_EXITED);
 }
 
-/* VARVE_LUA_LAYOUT=public tries the slower way where the faster would do. */
 static bool choose_hook(lua_State *L)
 {
-    const char *layout = getenv("VARVE_LUA_LAYOUT");
-    vl.private_layout = (!layout || strcmp(layout, "public") != 0) && vl_layout_check();
+    vl.private_layout = vl_layout_holds();
     vl.hook = vl.private_layout ? vl_hook : vl_public_hook;
     if (vl.private_layout)
         vl_fault_open(L);

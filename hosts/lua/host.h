@@ -52,6 +52,7 @@ typedef struct vl_code {
     vl_function *function;
     const uint32_t *code; /* its instructions, NULL for a C function */
     uint32_t code_size;
+    bool llm;             /* policy.llm of its calls */
     vl_site **sites;      /* by instruction, NULL = not looked up yet; made at the first call out of here */
     const struct vl_proto *proto;
     struct vl_code *next, **link; /* of the function's */

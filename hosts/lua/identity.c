@@ -8,6 +8,7 @@
 #include "hosts/lua/chunk.h"
 #include "hosts/lua/cnames.h"
 #include "hosts/lua/live.h"
+#include "hosts/lua/public.h"
 
 /* What stands for a function when memory is out: its calls are counted as unattributed. */
 static vl_function no_function = {.mapped = true};
@@ -17,13 +18,14 @@ static char *name_c_function(lua_State *L, lua_Debug *ar, lua_CFunction f)
 {
     char key[260];
     const char *name = vl_cnames_get(L, f);
-    lua_Debug n = {.i_ci = ar->i_ci};
-    if (!name)
+    lua_Debug n = {.i_ci = ar ? ar->i_ci : NULL};
+    if (!name && ar)
         lua_getinfo(L, "n", &n);
     snprintf(key, sizeof key, "c:%s%s", name ? "" : "?", name ? name : n.name ? n.name : "");
     return strdup(key);
 }
 
+/* ar NULL: it isn't being called. */
 static vl_code *learn_c_function(lua_State *L, lua_Debug *ar, const void *key, lua_CFunction f)
 {
     vl_function *function = calloc(1, sizeof *function);
@@ -56,6 +58,22 @@ vl_code *vl_identify_slow(lua_State *L, lua_Debug *ar, const void *key)
     if (!code->function->mapped)
         vl_live_map(code->function);
     return code;
+}
+
+void vl_identify_as_llm(lua_State *L, int index)
+{
+    lua_Debug ar;
+    lua_CFunction f = lua_tocfunction(L, index);
+    lua_pushvalue(L, index);
+    lua_getinfo(L, ">S", &ar);
+    const void *key = (const void *)(uintptr_t)f;
+    if (!f && vl.private_layout)
+        key = vl_closure_proto(lua_topointer(L, index));
+    vl_code *code = key ? vl_ptrmap_get(&vl.codes, key) : vl_public_code(L, &ar);
+    if (!code)
+        code = f ? learn_c_function(L, NULL, key, f) : key ? vl_chunk_stranger(L, &ar, key) : NULL;
+    if (code && code != &no_code)
+        code->llm = true;
 }
 
 const vl_site *vl_site_slow(lua_State *L, const void *caller, vl_code *code, uint32_t pc)

@@ -27,5 +27,8 @@ vl_code *vl_identify_slow(lua_State *L, lua_Debug *ar, const void *key);
 /* The call site of the activation `caller`, which runs `code` and stands at instruction pc. */
 const vl_site *vl_site_slow(lua_State *L, const void *caller, vl_code *code, uint32_t pc);
 
+/* From now on calls of the function at this index of the stack are an LLM function's. */
+void vl_identify_as_llm(lua_State *L, int index);
+
 /* A prototype's block is about to be freed. */
 void vl_code_freed(const void *proto);

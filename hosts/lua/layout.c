@@ -89,7 +89,7 @@ int vl_proto_tail_line(const vl_proto *p)
     return line;
 }
 
-/* What the trial run has seen. The hook can't have an argument of its own; only vl_layout_check uses it, at start. */
+/* What the trial run has seen. The hook can't have an argument of its own; only vl_layout_holds uses it, at start. */
 static struct {
     bool good;
     unsigned lua_calls, c_light, c_closures, tail_calls;
@@ -220,7 +220,7 @@ static bool collector_agrees(lua_State *L)
     return ok && g->gc_generational == 1 && !g->gc_stopped;
 }
 
-bool vl_layout_check(void)
+static bool check(void)
 {
     extern const char lua_ident[];
     if (sizeof(void *) != 8 || !strstr(lua_ident, "Lua 5.4.4 "))
@@ -231,4 +231,14 @@ bool vl_layout_check(void)
     bool ok = trial_run(L) && collector_agrees(L);
     lua_close(L);
     return ok;
+}
+
+bool vl_layout_holds(void)
+{
+    static enum { UNKNOWN, HOLDS, DOES_NOT } known;
+    if (known == UNKNOWN) {
+        const char *layout = getenv("VARVE_LUA_LAYOUT");
+        known = (!layout || strcmp(layout, "public") != 0) && check() ? HOLDS : DOES_NOT;
+    }
+    return known == HOLDS;
 }

@@ -2,7 +2,7 @@
  * The private layout of Lua 5.4.4, as far as the hook reads it.
  *
  * The public interface names the running function by lua_getinfo, which costs more than all the rest of an event. These
- * mirrors of Lua's own structures are used only where the library says it is exactly 5.4.4 and vl_layout_check has seen
+ * mirrors of Lua's own structures are used only where the library says it is exactly 5.4.4 and vl_layout_holds has seen
  * them agree with lua_getinfo on live functions; elsewhere the hook uses the public interface (identity.h).
  */
 #pragma once
@@ -87,7 +87,9 @@ typedef struct {
     volatile int hookmask;
 } vl_luastate;
 
-#define VL_CALL_IS_C 2u /* a bit of vl_callinfo.status */
+/* Bits of vl_callinfo.status. The second is none of Lua's; it writes the whole anew for each call but tail calls. */
+#define VL_CALL_IS_C 2u
+#define VL_CALL_HAS_ID 0x8000u
 
 static inline const vl_global *vl_global_of(const lua_State *L)
 {
@@ -166,5 +168,6 @@ size_t vl_proto_lines(const vl_proto *p, uint32_t *into, size_t room);
 /* The line of the function's tail calls: 0 = none or unknown, -1 = on several lines. */
 int vl_proto_tail_line(const vl_proto *p);
 
-/* Whether the mirrors above hold for the running library. Tried on a state of its own. */
-bool vl_layout_check(void);
+/* Whether the mirrors above hold for the running library. Tried once, on a state of its own. VARVE_LUA_LAYOUT=public
+ * says they don't. */
+bool vl_layout_holds(void);

@@ -59,7 +59,7 @@ void vl_public_freed(const void *block)
     free(s);
 }
 
-static vl_code *identify_lua(lua_State *L, const lua_Debug *ar)
+vl_code *vl_public_code(lua_State *L, const lua_Debug *ar)
 {
     source *s = vl_ptrmap_get(&sources, ar->source);
     if (!s) {
@@ -88,7 +88,7 @@ static vl_code *identify(lua_State *L, const lua_Debug *event)
         lua_pop(L, 1);
         code = vl_identify_slow(L, &ar, (const void *)(uintptr_t)f);
     } else {
-        code = identify_lua(L, &ar);
+        code = vl_public_code(L, &ar);
     }
     return code ? code : &no_code;
 }

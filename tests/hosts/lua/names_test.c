@@ -95,7 +95,7 @@ START_TEST(names_as_compiled)
     vl_names names;
     lua_State *L = luaL_newstate();
     ck_assert_ptr_nonnull(L);
-    if (vl_layout_check()) {
+    if (vl_layout_holds()) {
         int status = luaL_loadstring(L, cases[_i].text);
         ck_assert_msg(status == LUA_OK, "%s", lua_tostring(L, -1));
         ck_assert(vl_names_parse(cases[_i].text, strlen(cases[_i].text), &names));
