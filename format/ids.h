@@ -67,6 +67,15 @@ static inline vv_thread_ref vv_call_thread(const vv_call_ref *c)
     return t;
 }
 
+static inline vv_capture_id vv_capture_id_make(const vv_thread_ref *thread, uint64_t ordinal)
+{
+    vv_capture_id c;
+    memcpy(c.b, thread->b, 32);
+    for (int i = 0; i < 8; i++)
+        c.b[32 + i] = (uint8_t)(ordinal >> (56 - 8 * i));
+    return c;
+}
+
 static inline vv_thread_ref vv_capture_thread(const vv_capture_id *c)
 {
     vv_thread_ref t;

@@ -359,7 +359,7 @@ static void begin(vv_vw *w, uint8_t tag, const char *name)
         return;
     }
     if (w->depth == VV_VALUE_DEPTH) {
-        vv_vw_omitted(w, VV_OMIT_UNSUPPORTED, "nested more than 64 deep");
+        vv_vw_omitted(w, VV_OMIT_UNSUPPORTED, "nested more than 32 deep");
         w->skip = !w->fault;
         return;
     }

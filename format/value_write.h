@@ -9,8 +9,9 @@
  * more than the limit and VV_VW_OPEN_BYTES, where open containers are noted (at the buffer's end). A body of exactly
  * the limit fits.
  *
- * Containers nest up to VV_VALUE_DEPTH. What is deeper becomes one omitted value (unsupportedValue) each, and its parts
- * are passed over, in whatever order they come. A reader shows as many levels as it has room for and marks the rest.
+ * Containers nest up to VV_VALUE_DEPTH: a map takes three nested messages, and other readers of protobuf stop at 100 of
+ * them. What is deeper becomes one omitted value (unsupportedValue) each, and its parts are passed over, in whatever
+ * order they come. A reader shows as many levels as it has room for and marks the rest.
  *
  * After the first failure nothing more is written, and all calls do nothing. Owned by one thread.
  */
@@ -22,7 +23,7 @@
 
 #include "base/attr.h"
 
-enum { VV_VALUE_DEPTH = 64, VV_VW_FRAME = 8, VV_VW_OPEN_BYTES = VV_VALUE_DEPTH * VV_VW_FRAME };
+enum { VV_VALUE_DEPTH = 32, VV_VW_FRAME = 8, VV_VW_OPEN_BYTES = VV_VALUE_DEPTH * VV_VW_FRAME };
 
 typedef enum {
     VV_VW_OK,

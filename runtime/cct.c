@@ -146,6 +146,16 @@ void vv_cct_overflow_start(vv_cct *c, uint32_t node)
     bucket_add(c, node, &(vv_counters){.started = 1});
 }
 
+void vv_cct_selected(vv_cct *c, uint32_t node)
+{
+    if (vv_is_overflow(node)) {
+        bucket_add(c, node, &(vv_counters){.selected = 1});
+        return;
+    }
+    vv_cct_touch(c, node);
+    c->cold[node].selected++;
+}
+
 void vv_cct_end_slow(vv_cct *c, uint32_t node, unsigned status, uint64_t inclusive_ns, uint64_t await_ns,
                      uint64_t await_count)
 {
@@ -220,13 +230,52 @@ static void take_row(vv_cct *c, uint32_t i, vv_cct_row *ret)
         tuple_of(c, n, &ret->tuple);
     ret->counters = (vv_counters){
         .started = n->started, .ok = n->ok, .error = k->error, .cancelled = k->cancelled, .exited = k->exited,
+        .selected = k->selected,
         .inclusive_ns = wide(n->inclusive_ns, n->inclusive_high), .direct_child_ns = wide(n->direct_ns, n->direct_high),
         .await_ns = wide(n->await_ns, n->await_high), .await_count = k->await_count,
     };
     tell_sealed(c, &ret->counters);
     n->started = n->ok = n->inclusive_ns = n->direct_ns = n->await_ns = 0;
     n->inclusive_high = n->direct_high = n->await_high = 0;
-    k->error = k->cancelled = k->exited = k->await_count = 0;
+    k->error = k->cancelled = k->exited = k->await_count = k->selected = 0;
+}
+
+/* Its parent has one. */
+static void make_key(vv_cct *c, uint32_t i)
+{
+    vv_node *n = &c->nodes[i];
+    if (n->flags & VV_NODE_KEYED)
+        return;
+    vv_tuple t;
+    tuple_of(c, n, &t);
+    vv_context_key_of(&c->cold[i].key, &t);
+    n->flags |= VV_NODE_KEYED;
+}
+
+static uint32_t unkeyed_above(const vv_cct *c, uint32_t node)
+{
+    uint32_t n = 0;
+    for (uint32_t i = node; i < c->count && !(c->nodes[i].flags & VV_NODE_KEYED); i = c->nodes[i].parent)
+        n++;
+    return n;
+}
+
+bool vv_cct_key(vv_cct *c, uint32_t node, vv_context_key *ret)
+{
+    enum { FEW = 64 };
+    uint32_t few[FEW], n = unkeyed_above(c, node);
+    size_t bytes = n * sizeof *few;
+    uint32_t *way = n <= FEW ? few : vv_gov_alloc(c->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, bytes);
+    if (!way)
+        return false;
+    for (uint32_t i = node, at = n; at; i = c->nodes[i].parent)
+        way[--at] = i;
+    for (uint32_t i = 0; i < n; i++)
+        make_key(c, way[i]);
+    if (way != few)
+        vv_gov_free(c->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, way, bytes);
+    *ret = c->cold[node].key;
+    return true;
 }
 
 /* Takes a dirty node into the group, unless its parent's definition is neither committed nor in it. */
@@ -237,12 +286,7 @@ static bool take_ref(vv_cct *c, uint32_t i, vv_cct_ref *ret)
     if (!defined && n->parent != VV_NODE_NONE &&
         !(c->nodes[n->parent].flags & (VV_NODE_DEFINED | VV_NODE_PENDING)))
         return false;
-    if (!(n->flags & VV_NODE_KEYED)) {
-        vv_tuple t;
-        tuple_of(c, n, &t);
-        vv_context_key_of(&c->cold[i].key, &t);
-        n->flags |= VV_NODE_KEYED;
-    }
+    make_key(c, i);
     if (!defined)
         n->flags |= VV_NODE_PENDING;
     n->flags &= (uint8_t)~VV_NODE_DIRTY;
@@ -362,7 +406,8 @@ static bool has_counts(const vv_cct *c, uint32_t i)
     const vv_node *n = &c->nodes[i];
     const vv_node_cold *k = &c->cold[i];
     return n->started || n->ok || n->inclusive_ns || n->direct_ns || n->await_ns || n->inclusive_high ||
-           n->direct_high || n->await_high || k->error || k->cancelled || k->exited || k->await_count;
+           n->direct_high || n->await_high || k->error || k->cancelled || k->exited || k->await_count ||
+           k->selected;
 }
 
 /* Marks i and, up the tree, all that must stay with it: a definition that is not committed needs its parent's key. */

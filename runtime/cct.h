@@ -41,7 +41,7 @@ _Static_assert(sizeof(vv_node) == 64, "a node's hot half is one cache line");
 
 typedef struct {
     vv_context_key key;
-    uint64_t error, cancelled, exited, await_count;
+    uint64_t error, cancelled, exited, await_count, selected;
 } vv_node_cold;
 
 typedef struct {
@@ -126,6 +126,10 @@ void vv_cct_end_slow(vv_cct *c, uint32_t node, unsigned status, uint64_t inclusi
                      uint64_t await_count);
 /* A Call child of node (or of an overflow bucket) took this long. */
 void vv_cct_direct(vv_cct *c, uint32_t node, uint64_t inclusive_ns);
+/* A call of node (or of an overflow bucket) is selected. */
+void vv_cct_selected(vv_cct *c, uint32_t node);
+/* The key of a node that stays; false: no memory for the way to it. */
+VV_MUST_CHECK bool vv_cct_key(vv_cct *c, uint32_t node, vv_context_key *ret);
 /* A call started in an overflow bucket. */
 void vv_cct_overflow_start(vv_cct *c, uint32_t node);
 

@@ -7,7 +7,9 @@
 
 #include "base/text.h"
 #include "runtime/process.h"
+#include "runtime/policy.h"
 #include "runtime/record.h"
+#include "runtime/spans.h"
 
 /* Whose records follow in a ring. Without a thread: the execution that what is dropped is counted for, if known. */
 static void decode_as(vv_ring *r, vv_lthread *t, vv_exec *ignored)
@@ -75,22 +77,22 @@ static bool make_room(vv_decoder *d, vv_exec *x)
     return true;
 }
 
-/* Room for a fact, before it is made: what is published on the way may change what it can say. */
-static bool fact_room(vv_decoder *d, vv_exec *x)
+bool vv_fact_room(vv_decoder *d, vv_exec *x, bool manual)
 {
     if (d->fact_count >= d->facts_due && d->relieve) {
         d->relieve(d->ctx, NULL);
         d->facts_due = d->fact_count + d->fact_limit;
     }
-    if (vv_facts_room(&x->facts, d->governor) || (make_room(d, x) && vv_facts_room(&x->facts, d->governor)))
+    if (vv_facts_room(&x->facts, d->governor, manual, x->flight_batch) ||
+        (make_room(d, x) && vv_facts_room(&x->facts, d->governor, manual, x->flight_batch)))
         return true;
     vv_health_bump(x, VV_H_evidence_queue_full, 1);
     return false;
 }
 
-static void add_fact(vv_decoder *d, vv_exec *x, const vv_fact *f)
+void vv_fact_add(vv_decoder *d, vv_exec *x, const vv_fact *f, vv_part part)
 {
-    vv_facts_add(&x->facts, f);
+    vv_facts_add(&x->facts, f, part);
     d->fact_count++;
 }
 
@@ -101,7 +103,7 @@ static vv_thread_ref ref_of(const vv_decoder *d, const varve_engine *e, uint64_t
 
 static void tell_start(vv_decoder *d, vv_lthread *t, uint64_t ns)
 {
-    if (!fact_room(d, t->exec))
+    if (!vv_fact_room(d, t->exec, false))
         return;
     vv_fact f = {.tag = VV_FACT_THREAD_START};
     vv_thread_start *s = &f.thread_start;
@@ -124,7 +126,7 @@ static void tell_start(vv_decoder *d, vv_lthread *t, uint64_t ns)
             t->engine->used_file = site->file;
     }
     s->name = (vv_str){t->name, t->name_len};
-    add_fact(d, t->exec, &f);
+    vv_fact_add(d, t->exec, &f, VV_PART_THREAD);
     t->told = true;
     t->batch = t->exec->batch;
 }
@@ -160,6 +162,8 @@ static void admit(vv_decoder *d, vv_slot *slot)
     x->runtime_id = slot->runtime_id;
     x->status = VV_EXEC_ABANDONED;
     vv_cct_init(&x->cct, engine, d->governor);
+    x->facts.pool = VV_POOL_GENERAL;
+    x->batch = 1;
     x->next = d->execs;
     if (x->next)
         x->next->prev = x;
@@ -250,7 +254,7 @@ static VV_COLD void self_underflow(vv_exec *x)
     x->cct.health |= VV_HEALTH_SELF_UNDERFLOW;
 }
 
-static inline VV_INLINE void end_call(vv_lthread *t, uint64_t ns, unsigned status, uint64_t await_ns,
+static inline VV_INLINE void end_call(vv_decoder *d, vv_lthread *t, uint64_t ns, unsigned status, uint64_t await_ns,
                                       uint64_t await_count)
 {
     if (VV_UNLIKELY(t->excess || !t->depth)) {
@@ -261,6 +265,7 @@ static inline VV_INLINE void end_call(vv_lthread *t, uint64_t ns, unsigned statu
     vv_cct *c = &t->exec->cct;
     const vv_frame *f = &t->frames[--t->depth];
     uint64_t spent = ns - f->start_ns;
+    bool selected = f->selected;
     if (VV_UNLIKELY(ns < f->start_ns)) {
         spent = 0;
         vv_health_bump(t->exec, VV_H_clock_invalid, 1);
@@ -287,10 +292,13 @@ static inline VV_INLINE void end_call(vv_lthread *t, uint64_t ns, unsigned statu
             vv_cct_direct(c, parent, spent);
         }
     }
+    if (VV_UNLIKELY(selected))
+        vv_spans_end(d, t, ns, status, spent);
 }
 
 /* Any end but the plain one. */
-static VV_COLD void on_end(vv_lthread *t, uint64_t ns, unsigned status, uint64_t await_ns, uint64_t await_count)
+static VV_COLD void on_end(vv_decoder *d, vv_lthread *t, uint64_t ns, unsigned status, uint64_t await_ns,
+                           uint64_t await_count)
 {
     if (t->excess || !t->depth)
         vv_account_add(&t->exec->account, VV_ACCOUNT_AWAIT_LOST_UNMATCHED, await_count);
@@ -298,19 +306,21 @@ static VV_COLD void on_end(vv_lthread *t, uint64_t ns, unsigned status, uint64_t
         t->exec->awaits_decoded += await_count;
     if (await_ns == UINT64_MAX)
         t->exec->cct.health |= VV_HEALTH_AWAIT_SATURATED;
-    end_call(t, ns, status, await_ns, await_count);
+    end_call(d, t, ns, status, await_ns, await_count);
 }
 
 static void on_thread_end(vv_decoder *d, vv_lthread *t, uint64_t ns, unsigned status)
 {
     static const uint8_t call_status[] = {VV_CALL_OK, VV_CALL_CANCELLED, VV_CALL_ERRORED};
     while (t->depth || t->excess)
-        on_end(t, ns, call_status[status], 0, 0);
-    if (t->told && fact_room(d, t->exec) && t->told) {
+        on_end(d, t, ns, call_status[status], 0, 0);
+    vv_exec *x = t->exec;
+    if (t->told && vv_fact_room(d, x, false) && t->told) {
         vv_fact f = {.tag = VV_FACT_THREAD_END};
         f.thread_end =
             (vv_thread_end){.thread = ref_of(d, t->engine, t->number), .ended_ns = ns, .status = (uint8_t)status};
-        add_fact(d, t->exec, &f);
+        vv_fact_add(d, x, &f, VV_PART_THREAD);
+        vv_facts_need(&x->facts, x->flight_batch && t->batch == x->flight_batch, false);
     }
     drop_thread(d, t);
 }
@@ -338,7 +348,7 @@ static void place_spawn(vv_lthread *child, const vv_lthread *parent, uint64_t up
 
 static void on_spawn(vv_decoder *d, vv_lthread *t, const uint64_t *w)
 {
-    t->spawns++;
+    t->asides++;
     vv_exec *x = t->exec;
     uint64_t number = vv_word_payload(w[0]);
     vv_lthread *child = new_thread(d, x, number);
@@ -386,6 +396,7 @@ static void cut_to(vv_lthread *t, uint64_t depth)
     if (open <= depth)
         return;
     vv_health_bump(t->exec, VV_H_unmatched_call_facts, open - depth);
+    vv_spans_cut(t, depth, VV_PART_END_LOST_TRANSPORT);
     if (depth >= t->depth) {
         t->excess = depth - t->depth;
     } else {
@@ -404,7 +415,7 @@ static bool on_bind(vv_decoder *d, vv_ring *r, const uint64_t *w, vv_force force
     vv_lthread *t = vv_lthread_find(r->engine, number);
     uint64_t depth = w[2] & ~VV_REC_STARTED;
     bool there = t && t->started == (w[2] >= VV_REC_STARTED) && t->begins == w[1] && t->depth + t->excess == depth &&
-                 (uint32_t)t->spawns == (uint32_t)w[3];
+                 (uint32_t)t->asides == (uint32_t)w[3];
     /* Where a root has no state, memory has denied it: nothing to wait for. */
     bool awaited = !there && slot->exec && (t || number != slot->thread);
     if (awaited && !force)
@@ -416,7 +427,7 @@ static bool on_bind(vv_decoder *d, vv_ring *r, const uint64_t *w, vv_force force
         cut_to(t, depth);
         t->excess = depth - t->depth;
         t->begins = w[1];
-        t->spawns = (uint32_t)w[3];
+        t->asides = (uint32_t)w[3];
     }
     return true;
 }
@@ -450,6 +461,11 @@ static const uint8_t words_of[VV_REC_TAGS] = {
     [VV_REC_BIND] = VV_WORDS_BIND,
     [VV_REC_RESYNC] = VV_WORDS_RESYNC,
     [VV_REC_SPAWN] = VV_WORDS_SPAWN,
+    [VV_REC_SPAN] = VV_WORDS_SPAN,
+    [VV_REC_RUNTIME_ID] = VV_WORDS_RUNTIME_ID,
+    [VV_REC_VALUE] = VV_WORDS_VALUE,
+    [VV_REC_ERROR] = VV_WORDS_ERROR,
+    [VV_REC_LINK_LOST] = VV_WORDS_LINK_LOST,
     [VV_REC_THREAD_START] = VV_WORDS_THREAD_START,
     [VV_REC_THREAD_END] = VV_WORDS_THREAD_END,
     [VV_REC_THREAD_END + 1] = VV_WORDS_THREAD_END,
@@ -459,7 +475,41 @@ static const uint8_t words_of[VV_REC_TAGS] = {
 static uint64_t record_words(const uint64_t *w)
 {
     unsigned tag = vv_word_tag(w[0]);
-    return words_of[tag] + (tag == VV_REC_SPAWN ? (w[2] + 7) / 8 : 0);
+    return words_of[tag] + (tag == VV_REC_SPAWN ? (w[2] + 7) / 8 : 0) +
+           (tag == VV_REC_SPAN && w[2] & VV_FLAG_MANUAL ? 2 : 0);
+}
+
+/* A begin with more to it. Without memory for its frame it has no span. */
+static void on_span(vv_decoder *d, vv_lthread *t, uint64_t ns, const uint64_t *w)
+{
+    uint64_t excess = t->excess;
+    on_begin(d, t, ns, w[1]);
+    if (!(w[2] & VV_FLAG_SELECTED))
+        return;
+    if (t->excess == excess)
+        vv_spans_begin(d, t, w, ns);
+    else
+        vv_account_add(&t->exec->account, VV_ACCOUNT_START_LOST_CALLS, 1);
+}
+
+/* The records of selected calls. */
+static VV_COLD void on_selected(vv_decoder *d, vv_ring *r, vv_lthread *t, unsigned tag, const uint64_t *w)
+{
+    vv_exec *x = t ? t->exec : r->ignored;
+    if (t && tag != VV_REC_SPAN)
+        t->asides++;
+    if (tag == VV_REC_VALUE)
+        vv_spans_value(d, t, x, w);
+    else if (tag == VV_REC_ERROR)
+        vv_spans_error(d, t, x, w);
+    else if (!t)
+        on_stray(d, r, tag == VV_REC_SPAN ? VV_REC_BEGIN : tag, w);
+    else if (tag == VV_REC_SPAN)
+        on_span(d, t, to_ns(d, vv_word_payload(w[0])), w);
+    else if (tag == VV_REC_RUNTIME_ID)
+        vv_spans_runtime_id(d, t, w);
+    else
+        vv_spans_link_lost(t);
 }
 
 /* All but the two hot records. False: blocked. */
@@ -478,16 +528,18 @@ static bool on_record(vv_decoder *d, vv_ring *r, const uint64_t *w, vv_force for
         return true;
     }
     vv_lthread *t = r->decoding;
-    if (!t)
+    if (tag >= VV_REC_SPAN && tag <= VV_REC_LINK_LOST)
+        on_selected(d, r, t, tag, w);
+    else if (!t)
         on_stray(d, r, tag, w);
     else if (tag == VV_REC_SPAWN)
         on_spawn(d, t, w);
     else if (tag >= VV_REC_THREAD_END)
         on_thread_end(d, t, to_ns(d, vv_word_payload(w[0])), tag - VV_REC_THREAD_END);
     else if (tag >= VV_REC_AWAITED_END)
-        on_end(t, to_ns(d, vv_word_payload(w[0])), tag - VV_REC_AWAITED_END, w[1], w[2]);
+        on_end(d, t, to_ns(d, vv_word_payload(w[0])), tag - VV_REC_AWAITED_END, w[1], w[2]);
     else if (tag >= VV_REC_END)
-        on_end(t, to_ns(d, vv_word_payload(w[0])), tag - VV_REC_END, 0, 0);
+        on_end(d, t, to_ns(d, vv_word_payload(w[0])), tag - VV_REC_END, 0, 0);
     return true;
 }
 
@@ -513,7 +565,7 @@ vv_decoded vv_decoder_drain(vv_decoder *d, vv_ring *r, unsigned max_segments, vv
                 on_begin(d, t, to_ns(d, vv_word_payload(word)), w[1]);
                 w += VV_WORDS_BEGIN;
             } else if (VV_LIKELY(tag == VV_REC_END && t)) {
-                end_call(t, to_ns(d, vv_word_payload(word)), VV_CALL_OK, 0, 0);
+                end_call(d, t, to_ns(d, vv_word_payload(word)), VV_CALL_OK, 0, 0);
                 w += VV_WORDS_END;
             } else {
                 if (!on_record(d, r, w, force)) {
@@ -528,6 +580,13 @@ vv_decoded vv_decoder_drain(vv_decoder *d, vv_ring *r, unsigned max_segments, vv
         }
         r->from = (uint64_t *)(uintptr_t)w;
     }
+}
+
+void vv_decoder_discard(vv_ring *r, vv_governor *g)
+{
+    uint64_t retired;
+    for (const uint64_t *w; (w = vv_ring_peek(r, &retired)); r->from = (uint64_t *)(uintptr_t)w + record_words(w))
+        vv_record_drop(g, w);
 }
 
 /* The terms that the producers kept, and what is left of the awaits that nothing explains. */
@@ -546,17 +605,30 @@ static void take_accounts(vv_exec *x, vv_slot *s)
         vv_account_add(a, VV_ACCOUNT_AWAIT_LOST_UNRECONCILED, a->v[VV_ACCOUNT_AWAIT_STARTED] - known);
 }
 
+/* The store's counters of what producers lost of selected calls. */
+static void take_losses(vv_exec *x)
+{
+    const vv_accounting *a = &x->account;
+    x->health.v[VV_H_value_attempt_transport_exceeded] = a->v[VV_ACCOUNT_VALUE_LOST_TRANSPORT];
+    vv_health_bump(x, VV_H_error_capture_attempt_transport_exceeded, a->v[VV_ACCOUNT_ERROR_LOST_TRANSPORT]);
+    vv_health_bump(x, VV_H_applicable_error_unwinds, a->v[VV_ACCOUNT_ERROR_LOST_TRANSPORT]);
+    vv_health_bump(x, VV_H_terminal_error_links_observed, a->v[VV_ACCOUNT_LINK_LOST_TRANSPORT]);
+    vv_health_bump(x, VV_H_terminal_error_link_transport_exceeded, a->v[VV_ACCOUNT_LINK_LOST_TRANSPORT]);
+}
+
 void vv_decoder_finish(vv_decoder *d, vv_exec *x)
 {
     while (x->threads) {
         vv_lthread *t = x->threads;
         vv_health_bump(x, VV_H_unmatched_call_facts, t->depth + t->excess);
+        vv_spans_cut(t, 0, VV_PART_END_LOST_JOIN);
         vv_health_bump(x, VV_H_unmatched_thread_facts, 1);
         drop_thread(d, t);
     }
     vv_slot *s = x->slot;
     take_accounts(x, s);
     x->health.v[VV_H_structural_transport_exceeded] = atomic_load_explicit(&s->lost, memory_order_relaxed);
+    take_losses(x);
     x->ended_ns = vv_clock_ns(d->clock, atomic_load_explicit(&s->closing_ticks, memory_order_relaxed));
     x->status = vv_slot_status(s);
 }

@@ -11,6 +11,7 @@
 
 #include "runtime/clock.h"
 #include "runtime/exec.h"
+#include "runtime/objects.h"
 #include "runtime/ring.h"
 
 typedef enum { VV_DECODED_ALL, VV_DECODED_BLOCKED, VV_DECODED_BOUND } vv_decoded;
@@ -32,6 +33,7 @@ typedef struct {
     _Atomic uint64_t admissions_lost; /* roots without memory */
     _Atomic uint64_t stray_records;   /* of threads that nobody knows */
     vv_accounting over;      /* sums of the executions that are dropped */
+    vv_objects objects;      /* captured values */
     uint64_t fact_count;     /* queued, all executions */
     uint64_t fact_limit;     /* as many call for a publication */
     uint64_t facts_due;      /* the count at which the next one is asked for */
@@ -43,12 +45,20 @@ typedef struct {
 /* Executions for all slots that were admitted since; they are queued in admitted. Without memory slot->exec stays
  * NULL. */
 void vv_decoder_admit(vv_decoder *d);
+/* Room for a fact, before it is made: what is published on the way may change what it can say. manual: Manual may be
+ * used. False: denied, and counted. Then the fact, with the part that it is. */
+VV_MUST_CHECK bool vv_fact_room(vv_decoder *d, vv_exec *x, bool manual);
+void vv_fact_add(vv_decoder *d, vv_exec *x, const vv_fact *f, vv_part part);
+
 /* Forgets an execution for good. */
 void vv_decoder_drop(vv_decoder *d, vv_exec *x);
 
 /* Reads a ring until it is empty, blocked, or max_segments were left behind; force is for its next record only.
  * *ret_moved: something was read. */
 vv_decoded vv_decoder_drain(vv_decoder *d, vv_ring *r, unsigned max_segments, vv_force force, bool *ret_moved);
+
+/* Frees what the records of a ring own that will not be decoded. No producer may be inside. */
+void vv_decoder_discard(vv_ring *r, vv_governor *g);
 
 /* The ring's next record says whose it is. */
 void vv_decoder_leave(vv_ring *r);

@@ -107,6 +107,7 @@ varve_engine *vv_engine_new(struct varve_session *session, vv_governor *g, uint6
     e->files.item = sizeof(vv_source_file);
     e->sites.item = sizeof(vv_site);
     atomic_init(&e->next_thread, 1);
+    e->roles = info ? info->roles & VARVE_ALL_ROLES : 0;
     if (info && info->program_id)
         memcpy(e->program.b, info->program_id, sizeof e->program.b);
     else

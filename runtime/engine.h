@@ -35,6 +35,7 @@ struct varve_engine {
     uint64_t id, serial; /* within the session, within the process */
     vv_program_id program;
     vv_opt_str source, revision;
+    uint8_t roles; /* whose values the host gives */
     _Atomic uint64_t next_thread;
     pthread_mutex_t lock;
     vv_table functions; /* vv_function, id = index + 1 */

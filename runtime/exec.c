@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-enum { FIRST_THREADS = 16, FIRST_FRAMES = 32, FIRST_FACT_BYTES = 512, FACT_BYTES_MAX = 512 };
+enum { FIRST_THREADS = 16, FIRST_FRAMES = 32, FIRST_SPANS = 2 };
 
-_Static_assert(FIRST_FRAMES * sizeof(vv_frame) >= 320 && FIRST_FACT_BYTES >= 256, "least charges of calls and facts");
+_Static_assert(FIRST_FRAMES * sizeof(vv_frame) >= 320, "least charge of calls");
 
 static uint64_t hash_of(uint64_t number)
 {
@@ -86,6 +86,7 @@ vv_lthread *vv_lthread_new(varve_engine *e, vv_governor *g, vv_exec *x, uint64_t
     t->engine = e;
     t->number = number;
     t->spawn_node = VV_NODE_NONE;
+    t->span_pool = VV_POOL_GENERAL;
     map_place(e->threads.slots, e->threads.cap, t);
     e->threads.count++;
     t->next = x->threads;
@@ -105,6 +106,7 @@ void vv_lthread_drop(vv_lthread *t, vv_governor *g)
     if (t->next)
         t->next->prev = t->prev;
     vv_gov_free(g, VV_POOL_GENERAL, VV_OWN_CALLS, t->frames, t->cap * sizeof *t->frames);
+    vv_gov_free(g, t->span_pool, VV_OWN_CALLS, t->spans, t->span_cap * sizeof *t->spans);
     vv_gov_free(g, VV_POOL_GENERAL, VV_OWN_POPULATION, t->name, t->name_len);
     vv_gov_free(g, VV_POOL_GENERAL, VV_OWN_POPULATION, t, sizeof *t);
 }
@@ -120,39 +122,35 @@ bool vv_lthread_grow(vv_lthread *t, vv_governor *g)
     return true;
 }
 
-void vv_exec_batch_lost(vv_exec *x, uint64_t batch)
+bool vv_lthread_span_room(vv_lthread *t, vv_governor *g, bool manual)
+{
+    if (t->span_count < t->span_cap)
+        return true;
+    uint32_t cap = t->span_cap ? t->span_cap * 2 : FIRST_SPANS;
+    vv_span *p = vv_gov_grow_any(g, &t->span_pool, manual, VV_OWN_CALLS, t->spans, t->span_cap * sizeof *p,
+                                 cap * sizeof *p);
+    if (!p)
+        return false;
+    t->spans = p;
+    t->span_cap = cap;
+    return true;
+}
+
+static void span_lost(vv_span *s, uint64_t batch, uint8_t link_loss)
+{
+    s->told = s->told && s->batch != batch;
+    if (s->link == VV_LINK_CAPTURE && (s->link_batch == batch || s->link_start_batch == batch)) {
+        s->link = VV_LINK_LOST;
+        s->link_loss = link_loss;
+    }
+}
+
+void vv_exec_batch_lost(vv_exec *x, uint64_t batch, uint8_t link_loss)
 {
     for (vv_lthread *t = x->threads; t; t = t->next) {
         t->told = t->told && t->batch != batch;
         t->parent_told = t->parent_told && t->parent_batch != batch;
+        for (uint32_t i = 0; i < t->span_count; i++)
+            span_lost(&t->spans[i], batch, link_loss);
     }
-}
-
-bool vv_facts_room(vv_facts *q, vv_governor *g)
-{
-    if (q->cap - q->len >= FACT_BYTES_MAX)
-        return true;
-    size_t cap = q->cap ? q->cap * 2 : FIRST_FACT_BYTES;
-    uint8_t *p = vv_gov_grow(g, VV_POOL_GENERAL, VV_OWN_EVIDENCE, q->bytes, q->cap, cap);
-    if (!p)
-        return false;
-    q->bytes = p;
-    q->cap = cap;
-    return true;
-}
-
-void vv_facts_add(vv_facts *q, const vv_fact *f)
-{
-    vv_wr w = vv_wr_fixed(q->bytes + q->len, q->cap - q->len);
-    vv_fact_encode(&w, f);
-    if (!vv_wr_ok(&w))
-        return;
-    q->len += w.len;
-    q->count++;
-}
-
-void vv_facts_done(vv_facts *q, vv_governor *g)
-{
-    vv_gov_free(g, VV_POOL_GENERAL, VV_OWN_EVIDENCE, q->bytes, q->cap);
-    *q = (vv_facts){NULL, 0, 0, 0};
 }

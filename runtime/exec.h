@@ -8,14 +8,32 @@
 #include "format/segment.h"
 #include "runtime/cct.h"
 #include "runtime/execution.h"
+#include "runtime/facts.h"
 
 /* An open call. */
 typedef struct {
     uint64_t start_ns, call;
     uint64_t inner_ns; /* of its Call children that have ended */
     uint32_t node;
-    uint32_t pad;
+    bool selected; /* the thread's innermost span is its */
 } vv_frame;
+
+/* An open selected call. */
+typedef struct {
+    uint64_t depth; /* of its frame, from 1 */
+    uint64_t batch; /* of facts, that its SpanStart is in */
+    vv_call_ref call;
+    vv_context_ref context;
+    uint8_t roles;
+    bool manual;
+    bool told;        /* its SpanStart is queued or committed */
+    uint32_t ordinal; /* of the next runtime id */
+    /* An error that will end it. */
+    enum { VV_LINK_NONE, VV_LINK_CAPTURE, VV_LINK_LOST } link;
+    uint8_t link_loss;
+    uint64_t link_ordinal;                 /* of the capture */
+    uint64_t link_batch, link_start_batch; /* that the capture is in, and the start that it rests on */
+} vv_span;
 
 typedef struct vv_exec vv_exec;
 typedef struct vv_lthread vv_lthread;
@@ -23,7 +41,10 @@ typedef struct vv_lthread vv_lthread;
 struct vv_lthread {
     vv_frame *frames; /* frames[0] is the entry call */
     uint64_t depth, cap;
-    uint64_t begins, spawns;
+    vv_span *spans; /* of frames, innermost last */
+    uint32_t span_count, span_cap;
+    vv_pool span_pool;
+    uint64_t begins, asides;
     uint32_t rings;  /* where its records are being read */
     uint64_t excess; /* open calls beyond what memory allowed; the innermost ones */
     vv_exec *exec;
@@ -44,13 +65,6 @@ struct vv_lthread {
     vv_lthread *prev, *next; /* of the execution */
 };
 
-/* Facts in their encoded form, in order. */
-typedef struct {
-    uint8_t *bytes;
-    size_t len, cap;
-    uint64_t count;
-} vv_facts;
-
 struct vv_exec {
     vv_thread_ref root;
     varve_engine *engine;
@@ -66,7 +80,9 @@ struct vv_exec {
     uint64_t awaits_decoded; /* intervals that reached a context or bucket */
     vv_cct cct;
     vv_facts facts;
-    uint64_t batch;          /* counts the times its facts were taken into a group */
+    uint64_t batch;          /* of facts, from 1: that which the queue becomes */
+    uint64_t flight_batch;   /* of the group in flight; 0: none, or one without facts */
+    vv_parts sent;           /* of the group in flight, or of that encoded at hand-off */
     vv_lthread *threads;
     enum { VV_TERMS_OPEN, VV_TERMS_IN_FLIGHT, VV_TERMS_DONE } terms; /* its record of the health plane */
     bool in_flight;  /* a group of it waits for an indeterminate publication */
@@ -95,11 +111,9 @@ void vv_lthread_drop(vv_lthread *t, vv_governor *g);
 bool vv_lthread_grow(vv_lthread *t, vv_governor *g);
 void vv_lthread_map_done(varve_engine *e, vv_governor *g);
 
-/* A batch of facts was lost: ThreadStarts in it count as never told. */
-void vv_exec_batch_lost(vv_exec *x, uint64_t batch);
+/* Room for one span more, in Manual where General has none and it may; false: no memory. */
+bool vv_lthread_span_room(vv_lthread *t, vv_governor *g, bool manual);
 
-/* Room for any one fact; false where memory is denied. */
-bool vv_facts_room(vv_facts *q, vv_governor *g);
-/* Queues a fact, for which room was made. */
-void vv_facts_add(vv_facts *q, const vv_fact *f);
-void vv_facts_done(vv_facts *q, vv_governor *g);
+/* The facts of a batch were lost: threads and spans that started in it count as never told, and captures in it as lost
+ * with this code. */
+void vv_exec_batch_lost(vv_exec *x, uint64_t batch, uint8_t link_loss);

@@ -82,19 +82,34 @@ static void *block_new(size_t n)
     return p == MAP_FAILED ? NULL : p;
 }
 
-void *vv_gov_grow(vv_governor *g, vv_pool pool, vv_owner owner, void *p, size_t old, size_t n)
+/* In another pool than p's. */
+static void *grow_across(vv_governor *g, vv_pool from, vv_pool to, vv_owner owner, void *p, size_t old, size_t n)
 {
-    if (n > SIZE_MAX / 2 || !vv_reserve(g, pool, owner, vv_alloc_charge(owner, n)))
+    if (n > SIZE_MAX / 2 || !vv_reserve(g, to, owner, vv_alloc_charge(owner, n)))
         return NULL;
     uint8_t *q = block_new(n);
     if (!q) {
-        vv_release(g, pool, owner, vv_alloc_charge(owner, n));
+        vv_release(g, to, owner, vv_alloc_charge(owner, n));
         return NULL;
     }
     if (old)
         memcpy(q, p, old);
     if (n < VV_ALLOC_LARGE)
         memset(q + old, 0, n - old);
-    vv_gov_free(g, pool, owner, p, old);
+    vv_gov_free(g, from, owner, p, old);
+    return q;
+}
+
+void *vv_gov_grow(vv_governor *g, vv_pool pool, vv_owner owner, void *p, size_t old, size_t n)
+{
+    return grow_across(g, pool, pool, owner, p, old, n);
+}
+
+void *vv_gov_grow_any(vv_governor *g, vv_pool *pool, bool manual, vv_owner owner, void *p, size_t old, size_t n)
+{
+    vv_pool from = *pool;
+    void *q = grow_across(g, from, from, owner, p, old, n);
+    if (!q && manual && from == VV_POOL_GENERAL && (q = grow_across(g, from, VV_POOL_MANUAL, owner, p, old, n)))
+        *pool = VV_POOL_MANUAL;
     return q;
 }

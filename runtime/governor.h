@@ -97,3 +97,7 @@ VV_MUST_CHECK void *vv_gov_alloc(vv_governor *g, vv_pool pool, vv_owner owner, s
 void vv_gov_free(vv_governor *g, vv_pool pool, vv_owner owner, void *p, size_t n);
 /* A larger block with the first old bytes of p (which is freed) and zeroes after; NULL leaves p as it was. */
 VV_MUST_CHECK void *vv_gov_grow(vv_governor *g, vv_pool pool, vv_owner owner, void *p, size_t old, size_t n);
+/* The same for work that may use Manual where General has no room: *pool is where p is, and becomes where the new block
+ * is. Without manual, General alone, unless p is in Manual already. */
+VV_MUST_CHECK void *vv_gov_grow_any(vv_governor *g, vv_pool *pool, bool manual, vv_owner owner, void *p, size_t old,
+                                    size_t n);

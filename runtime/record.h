@@ -9,15 +9,24 @@
  *   awaited end      3         ticks           | await ns | intervals
  *   switch           1         thread number     (the following records are that thread's)
  *   bind             5         thread number   | begins | depth, 1 in bit 63 once it has started |
- *                              spawns u32, slot u32 | ticks of now
+ *                              asides u32, slot u32 | ticks of now
  *                              (it comes from another ring: wait until it is there)
  *   resync           2         thread number   | depth   (ends were refused: deeper frames are gone)
+ *   span             3 or 5    ticks           | function u32, site u32 | flags of its policy | the LocalId's 16 bytes,
+ *                              where manual      (a begin that is selected)
+ *   runtime id       3         up              | 16 bytes  (of a selected call, up callers above the innermost)
+ *   value            4         role | loss + 1 << 8 | pool << 16  | bytes | length | capacity  (of the innermost call;
+ *                              the body is the consumer's from here on; where lost there is none)
+ *   error            8         kind | source << 1 | loss + 1 << 8 | pool << 16  | up u32, function u32 | site |
+ *                              ordinal | calls that it ends | bytes | length | capacity
+ *   link lost        1         0                 (an error will end the innermost call that could not be recorded)
  *   spawn            4 + n     child number    | site u32, up u32 | name bytes | 0 | name, padded
  *   thread start     3         ticks           | thread number | slot of the execution
  *                              (of a child: a root's is told by its slot)
  *   thread end       1         ticks             (the status is in the tag)
  *
- * Calls are numbered from 1 in each thread; both sides count.
+ * Calls are numbered from 1 in each thread; both sides count. What is no begin, end, start or end of a thread is an
+ * aside: these are counted too, so that a bind tells whether all of the other ring was read.
  */
 #pragma once
 
@@ -31,6 +40,11 @@ enum {
     VV_REC_BIND,
     VV_REC_RESYNC,
     VV_REC_SPAWN,
+    VV_REC_SPAN,
+    VV_REC_RUNTIME_ID,
+    VV_REC_VALUE,
+    VV_REC_ERROR,
+    VV_REC_LINK_LOST,
     VV_REC_THREAD_START,
     VV_REC_THREAD_END, /* + thread status, 0 to 2 */
     VV_REC_TAGS = VV_REC_THREAD_END + 3,
@@ -44,6 +58,11 @@ enum {
     VV_WORDS_BIND = 5,
     VV_WORDS_RESYNC = 2,
     VV_WORDS_SPAWN = 4,
+    VV_WORDS_SPAN = 3, /* and 2 where manual */
+    VV_WORDS_RUNTIME_ID = 3,
+    VV_WORDS_VALUE = 4,
+    VV_WORDS_ERROR = 8,
+    VV_WORDS_LINK_LOST = 1,
     VV_WORDS_THREAD_START = 3,
     VV_WORDS_THREAD_END = 1,
     VV_NAME_MAX = 256,

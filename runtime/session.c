@@ -261,7 +261,8 @@ varve_session *vv_session_open(const varve_options *options, const vv_session_te
     vv_uuid4_new(seed);
     memcpy(s->runtime_seed, seed, sizeof seed);
     decoder_init(s);
-    bool ok = vv_writer_init(&s->writer, s->store, &s->decoder, &s->engines, s->version, (size_t)sizing.segment_target);
+    bool ok = vv_writer_init(&s->writer, s->store, &s->decoder, &s->engines, s->version,
+                             (size_t)sizing.segment_target, (size_t)sizing.single_value);
     vv_consumer_init(s);
     vv_checkpoint_init(s);
     if (!ok || (!(test && test->no_consumer) && !vv_consumer_start(s))) {
@@ -299,6 +300,7 @@ static void decoder_init(varve_session *s)
     d->clock = &s->clock;
     d->registry = &s->registry;
     d->rings = &s->rings;
+    vv_objects_init(&d->objects, &s->governor);
     d->epoch_nodes = (uint32_t)(s->sizing.epoch_target / VV_ITEM_CHARGE);
     d->fact_limit = d->facts_due = s->sizing.segment_target / VV_ITEM_CHARGE;
     d->relieve = relieve;
@@ -379,6 +381,7 @@ static void free_active(varve_session *s)
         vv_decoder_drop(&s->decoder, s->decoder.execs);
     for (vv_ring *r = atomic_load(&s->rings), *next; r; r = next) {
         next = r->next;
+        vv_decoder_discard(r, g);
         vv_ring_detach(r);
     }
     for (varve_engine *e = atomic_load(&s->engines), *next; e; e = next) {
@@ -386,6 +389,7 @@ static void free_active(varve_session *s)
         vv_lthread_map_done(e, g);
         vv_engine_free(e, g);
     }
+    vv_objects_done(&s->decoder.objects);
     vv_writer_done(&s->writer);
     vv_consumer_done(s);
     vv_checkpoint_done(s);

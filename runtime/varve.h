@@ -145,6 +145,7 @@ typedef struct {
     const uint8_t *program_id;  /* 16 bytes */
     const char *source_label;   /* the program as the user named it */
     const char *revision_label; /* for instance the SHA-256 of its main file in hex */
+    unsigned roles; /* VARVE_INPUT | ...: the values that this host gives. Others are in no call's plan; 0: none */
 } varve_engine_info;
 VARVE_API varve_engine *varve_engine_open(varve_session *session, const varve_engine_info *info);
 /* Roots still open end as VARVE_ABANDONED; their threads may go on. The handle is void; memory is given back once the
@@ -344,6 +345,52 @@ VARVE_API void varve_object_end(varve_capture *capture);
 VARVE_API bool varve_capture_is_lost(const varve_capture *capture);
 /* The host can't copy the value: it is lost, counted as such. */
 VARVE_API void varve_capture_fail(varve_capture *capture);
+
+/*
+ * Selected calls. What follows is called on the thread's own OS thread, between its calls' begins and ends, and costs
+ * calls that are not selected nothing. What is lost is lost by itself, counted by part and reason: the call goes on.
+ */
+
+/* Begins a call that policy may select; policy NULL: as varve_call_begin_at. An execution's first call is selected by
+ * whichever begin. A LocalId is consumed before, so that its errors come first. */
+VARVE_API void varve_call_begin_as(varve_thread *thread, uint32_t function, uint32_t site, uint64_t ticks,
+                                   const varve_policy *policy);
+/* What the innermost open call still owes: VARVE_INPUT, VARVE_OUTPUT until given; VARVE_ERROR as long as it is open. 0:
+ * it is not selected, or its begin was lost. */
+VARVE_API unsigned varve_call_roles(const varve_thread *thread);
+/* A new runtime id of the innermost open call (up = 0), its caller (1), and so on. Kept where that call is selected,
+ * the last one counts; it selects nothing. */
+VARVE_API void varve_call_set_runtime_id(varve_thread *thread, unsigned up, const uint8_t id[16]);
+
+/*
+ * A value of the innermost open call: VARVE_INPUT, best right after its begin, or VARVE_OUTPUT, right before an end as
+ * VARVE_CALL_OK (a call that ends otherwise has no output, and what was given is dropped). NULL: not wanted, given
+ * already, or lost, counted; the host goes on without. Else the host puts one value and calls varve_capture_end, all
+ * before another call begins. A role that is on and for which no value comes is lost as CopyFailed at the call's end.
+ */
+VARVE_API varve_capture *varve_value_begin(varve_thread *thread, varve_role role);
+
+typedef enum { VARVE_FRESH, VARVE_RETHROW } varve_error_kind;
+typedef enum { VARVE_FROM_BYTECODE, VARVE_FROM_NATIVE, VARVE_FROM_ENGINE, VARVE_FROM_FUTURE } varve_error_source;
+#define VARVE_ENDS_ALL UINT64_MAX
+typedef struct {
+    varve_error_kind kind;     /* made by this fault, or an error that exists already and goes on */
+    varve_error_source source;
+    unsigned up;       /* who throws: the innermost open call (0), its caller (1), ... */
+    uint64_t ends;     /* so many of the innermost open calls will it end; VARVE_ENDS_ALL: nobody catches it */
+    uint32_t function; /* of the thrower; 0: as its begin said */
+    uint32_t site;     /* where, of varve_site_add; 0: native code without a place */
+} varve_error;
+/*
+ * An error is on its way. Once for each unwind, fresh or not, before the first of the calls that it ends is ended.
+ * NULL: it concerns no selected call with the error role (none throws it or is ended by it), or its value is lost,
+ * counted. Else the host puts one value, the error, and calls varve_capture_end. Then it ends the calls as
+ * VARVE_CALL_ERRORED, innermost first; the selected ones among them are linked to this error.
+ */
+VARVE_API varve_capture *varve_error_begin(varve_thread *thread, const varve_error *error);
+
+/* The value is whole: submits it. The handle is void. NULL is accepted. */
+VARVE_API void varve_capture_end(varve_capture *capture);
 
 #ifdef __cplusplus
 }

@@ -14,7 +14,7 @@ enum {
 };
 
 bool vv_writer_init(vv_writer *w, vv_wstore *store, vv_decoder *d, _Atomic(varve_engine *) *engines,
-                    const char *version, size_t segment_target)
+                    const char *version, size_t segment_target, size_t objects_target)
 {
     memset(w, 0, sizeof *w);
     w->store = store;
@@ -24,6 +24,7 @@ bool vv_writer_init(vv_writer *w, vv_wstore *store, vv_decoder *d, _Atomic(varve
     w->euid = d->euid;
     w->version = version;
     w->segment_target = segment_target;
+    w->objects_target = objects_target;
     w->ended_end = &w->ended;
     w->refs_cap = (uint32_t)(segment_target / ROW_MAX + 64);
     w->flight_cap = (uint32_t)(segment_target / VV_GROUP_FIXED + 1);
@@ -67,7 +68,7 @@ static uint64_t facts_bytes(const vv_facts *q)
     return q->count ? 8 + q->len : 0;
 }
 
-/* Writes the queued facts, or (out is NULL) drops them. */
+/* Writes the queued facts, or (out is NULL) drops them; what they are is in x->sent until the group is settled. */
 static void write_facts(vv_writer *w, vv_wr *out, vv_exec *x)
 {
     if (!x->facts.count)
@@ -77,9 +78,8 @@ static void write_facts(vv_writer *w, vv_wr *out, vv_exec *x)
         vv_wr_bytes(out, x->facts.bytes, x->facts.len);
     }
     w->decoder->fact_count -= x->facts.count;
-    x->facts.count = 0;
-    x->facts.len = 0;
-    x->batch++;
+    vv_facts_taken(&x->facts, w->governor, &x->sent);
+    x->flight_batch = x->batch++;
 }
 
 /* Keeps what is left as one encoded group, where that is small. */
@@ -87,7 +87,8 @@ static void encode_group(vv_writer *w, vv_exec *x)
 {
     size_t most =
         16 + (size_t)x->cct.dirty_count * ROW_MAX + (x->cct.overflowed ? OVERFLOW_MAX : 0) + facts_bytes(&x->facts);
-    bool small = most <= w->segment_target / 4;
+    /* What is in flight has to be settled first: facts may rest on it. */
+    bool small = most <= w->segment_target / 4 && !x->in_flight;
     uint8_t *p = small ? vv_gov_alloc(w->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, most) : NULL;
     if (!p) {
         w->urgent = true;
@@ -162,11 +163,28 @@ void vv_writer_pending(const vv_writer *w, uint64_t *ret_groups, uint64_t *ret_m
 bool vv_writer_is_full(const vv_writer *w)
 {
     return w->urgent || w->group_bytes >= w->segment_target ||
+           vv_objects_bytes(&w->decoder->objects) >= w->objects_target ||
            w->decoder->fact_count * VV_ITEM_CHARGE >= w->segment_target;
 }
 
+/* What became of a group's facts, and of what rests on them. */
+static void settle_facts(vv_writer *w, vv_exec *x, bool committed, bool disk)
+{
+    enum { LINK_LOST_PUBLISH = 4, LINK_LOST_DISK = 5 };
+    uint8_t link_loss = disk ? LINK_LOST_DISK : LINK_LOST_PUBLISH;
+    vv_parts_settle(&x->sent, committed, disk, &x->account, &x->health);
+    memset(&x->sent, 0, sizeof x->sent);
+    if (committed) {
+        vv_facts_flight_committed(&x->facts);
+    } else {
+        vv_exec_batch_lost(x, x->flight_batch, link_loss);
+        w->decoder->fact_count -= vv_facts_flight_lost(&x->facts, link_loss, &x->account, &x->health);
+    }
+    x->flight_batch = 0;
+}
+
 /* What became of one group; why is the reason of a loss. */
-static void settle_one(const vv_flight *f, bool committed, uint64_t sequence, vv_latch why)
+static void settle_one(vv_writer *w, const vv_flight *f, bool committed, uint64_t sequence, vv_latch why)
 {
     bool disk = why == VV_LATCH_DISK;
     vv_account calls = committed ? VV_ACCOUNT_CALLS_FOLDED : disk ? VV_ACCOUNT_CALLS_LOST_DISK
@@ -177,6 +195,8 @@ static void settle_one(const vv_flight *f, bool committed, uint64_t sequence, vv
     x->in_flight = false;
     vv_account_add(&x->account, calls, f->started);
     vv_account_add(&x->account, awaits, f->awaits);
+    if (f->evidence)
+        settle_facts(w, x, committed, disk);
     if (committed) {
         x->first = x->first ? x->first : sequence;
         x->last = sequence;
@@ -185,8 +205,6 @@ static void settle_one(const vv_flight *f, bool committed, uint64_t sequence, vv
     }
     vv_health_bump(x, VV_H_cct_segment_publish_failed, f->cct);
     vv_health_bump(x, VV_H_evidence_segment_publish_failed, f->evidence);
-    if (f->evidence)
-        vv_exec_batch_lost(x, f->batch);
 }
 
 /* What became of the groups in flight. */
@@ -196,7 +214,7 @@ static void settle(vv_writer *w, bool committed, uint64_t sequence, vv_latch why
         vv_flight *f = &w->flight[i];
         vv_cct *c = &f->exec->cct;
         vv_cct_settle(c, w->refs + f->first_ref, c->nodes ? f->refs : 0, committed);
-        settle_one(f, committed, sequence, why);
+        settle_one(w, f, committed, sequence, why);
     }
     w->flight_count = 0;
     w->refs_used = 0;
@@ -246,7 +264,6 @@ static void add_group(vv_writer *w, vv_exec *x, const vv_group *g, uint32_t refs
                                                .refs = refs,
                                                .started = started,
                                                .awaits = awaits,
-                                               .batch = x->batch - 1,
                                                .cct = vv_group_has_cct(g),
                                                .evidence = vv_group_has_evidence(g)};
     w->refs_used += refs;
@@ -338,8 +355,7 @@ static void discard_data(vv_writer *w)
                        .cct = x->group ? x->group_cct != 0 : vv_cct_is_dirty(&x->cct),
                        .evidence = x->group ? x->group_evidence != 0 : x->facts.count != 0,
                        .started = x->group_started,
-                       .awaits = x->group_awaits,
-                       .batch = x->batch};
+                       .awaits = x->group_awaits};
         if (x->group) {
             drop_group(w, x);
         } else {
@@ -348,7 +364,7 @@ static void discard_data(vv_writer *w)
             f.awaits = x->cct.sealed_awaits;
             write_facts(w, NULL, x);
         }
-        settle_one(&f, false, 0, vv_wstore_latch(w->store));
+        settle_one(w, &f, false, 0, vv_wstore_latch(w->store));
     }
 }
 
@@ -381,6 +397,70 @@ static bool publish_data(vv_writer *w)
     return ok;
 }
 
+/* An object that was lost, and why. */
+typedef struct {
+    vv_cid cid;
+    uint8_t code;
+} lost_object;
+
+typedef struct {
+    lost_object *list; /* by cid, once all are there */
+    size_t count, cap;
+    bool unknown; /* some had no room in the list: whatever is not known to be there is lost */
+} lost_objects;
+
+static void note_lost(void *ctx, const vv_cid *cid, unsigned code)
+{
+    lost_objects *l = ctx;
+    if (l->count == l->cap) {
+        size_t cap = l->cap ? l->cap * 2 : 16;
+        lost_object *p = realloc(l->list, cap * sizeof *p);
+        l->unknown = l->unknown || !p;
+        if (!p)
+            return;
+        l->list = p;
+        l->cap = cap;
+    }
+    l->list[l->count++] = (lost_object){*cid, (uint8_t)code};
+}
+
+static int by_cid(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(vv_cid));
+}
+
+static bool is_lost(void *ctx, const vv_cid *cid, uint8_t *ret_code)
+{
+    enum { STORE_UNAVAILABLE = 10 };
+    const lost_objects *l = ctx;
+    const lost_object *o = l->count ? bsearch(cid, l->list, l->count, sizeof *o, by_cid) : NULL;
+    *ret_code = o ? o->code : STORE_UNAVAILABLE;
+    return o || l->unknown;
+}
+
+/* Facts that name lost objects say so, before they are written. */
+static void lose_values(vv_writer *w, lost_objects *l)
+{
+    qsort(l->list, l->count, sizeof *l->list, by_cid);
+    for (vv_exec *x = w->decoder->execs; x; x = x->next) {
+        x->facts.len = vv_facts_lose_values(x->facts.bytes, x->facts.len, &x->facts.parts, is_lost, l);
+        if (x->group && x->group_facts)
+            x->group_evidence = 8 + vv_facts_lose_values(x->group + x->group_cct + 8, x->group_evidence - 8, &x->sent,
+                                                         is_lost, l);
+    }
+}
+
+/* The captured values, before any fact that refers to them. False: blocked. */
+static bool publish_objects(vv_writer *w)
+{
+    lost_objects lost = {.list = NULL};
+    bool ok = vv_objects_publish(&w->decoder->objects, w->store, note_lost, &lost);
+    if (lost.count || lost.unknown)
+        lose_values(w, &lost);
+    free(lost.list);
+    return ok;
+}
+
 bool vv_writer_cycle(vv_writer *w)
 {
     bool settled;
@@ -394,6 +474,8 @@ bool vv_writer_cycle(vv_writer *w)
         vv_meta_resolved(w, plane);
     uint64_t lost = atomic_load_explicit(&w->batches_lost, memory_order_relaxed);
     if (w->batch == VV_BATCH_SEALED && !put_segment(w))
+        return false;
+    if (!publish_objects(w))
         return false;
     if (vv_wstore_latch(w->store) == VV_LATCH_OPEN && !vv_publish_starts(w))
         return false;

@@ -1,8 +1,8 @@
 /*
- * The stream writer: one cycle takes what the decoder has and publishes it, as docs/store.md has it: new starts
- * (meta), then groups in root order packed into data segments, then the terms of ends (health), then ends (meta). Each
- * batch is committed, or lost once and counted; none is tried twice. Owned by the consumer thread; the counters are
- * read by any.
+ * The stream writer: one cycle takes what the decoder has and publishes it, as docs/store.md has it: captured values
+ * (objects), new starts (meta), groups in root order packed into data segments, the terms of ends (health), ends
+ * (meta). Each batch is committed, or lost once and counted; none is tried twice. Owned by the consumer thread; the
+ * counters are read by any.
  */
 #pragma once
 
@@ -13,7 +13,6 @@ typedef struct {
     vv_exec *exec;
     uint32_t first_ref, refs;
     uint64_t started, awaits; /* calls and intervals in its rows */
-    uint64_t batch;           /* of its facts */
     bool cct, evidence;
 } vv_flight;
 
@@ -32,6 +31,7 @@ typedef struct {
     vv_euid euid;
     const char *version;
     size_t segment_target;
+    size_t objects_target; /* so many bytes of values call for a cycle */
     vv_exec *ended, **ended_end; /* by next_ended: RootEnded is to be written */
     uint64_t group_bytes;        /* of groups encoded at hand-off */
     bool urgent;                 /* a group could not be kept: publish at once */
@@ -50,7 +50,7 @@ typedef struct {
 
 /* False: no memory. */
 VV_MUST_CHECK bool vv_writer_init(vv_writer *w, vv_wstore *store, vv_decoder *d, _Atomic(varve_engine *) *engines,
-                                  const char *version, size_t segment_target);
+                                  const char *version, size_t segment_target, size_t objects_target);
 void vv_writer_done(vv_writer *w);
 
 /* The session ends: what was not published by now is counted as lost. */

@@ -200,7 +200,7 @@ static bool is_settled(const vv_exec *x)
     return !x->in_flight && !vv_has_group(x);
 }
 
-/* Bytes of one record of the health plane. All have the same terms. */
+/* Bytes of one record of the health plane, at most. */
 static size_t terms_bytes(void)
 {
     size_t n = VV_HEALTH_RECORD_FIXED;
@@ -209,11 +209,21 @@ static size_t terms_bytes(void)
     return n;
 }
 
+/* A loss that did not happen has no term. */
+static bool is_stored(const vv_exec *x, unsigned i)
+{
+    return x->account.v[i] || !vv_account_is_loss((vv_account)i);
+}
+
 static void add_terms(vv_wr *out, const vv_exec *x)
 {
-    vv_health_add(out, &x->root, VV_ACCOUNTS);
+    uint16_t n = 0;
     for (unsigned i = 0; i < VV_ACCOUNTS; i++)
-        vv_health_add_term(out, vv_account_name((vv_account)i), x->account.v[i]);
+        n += is_stored(x, i);
+    vv_health_add(out, &x->root, n);
+    for (unsigned i = 0; i < VV_ACCOUNTS; i++)
+        if (is_stored(x, i))
+            vv_health_add_term(out, vv_account_name((vv_account)i), x->account.v[i]);
 }
 
 /* Calls that no reason explains, now that all groups are settled: begins whose execution could not be told when they
@@ -272,6 +282,7 @@ static bool publish_some_terms(vv_writer *w, vv_exec *x, vv_exec **ret_rest)
         if (x->terms != VV_TERMS_OPEN)
             continue;
         reconcile_calls(x);
+        vv_account_reconcile(&x->account);
         add_terms(&w->evidence, x);
         x->terms = VV_TERMS_IN_FLIGHT;
         n++;

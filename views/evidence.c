@@ -76,7 +76,8 @@ static vv_code add_issue(vv_evidence *e, const vv_evidence_issue *issue, vv_erro
 /* The equations (docs/http-api.md): names, and the terms that the right side sums up. */
 enum { EQ_UNWINDS, EQ_CAPTURES, EQ_LINKS_OBSERVED, EQ_LINKS, EQ_CAPTURES_FOLDED, EQ_LINKS_FOLDED, EQ_GROUPS, EQ_CALLS,
        EQ_SPANS, EQ_CHILD_TIME, EQ_INVOCATIONS, EQ_INVOCATIONS_FOLDED, EQ_AWAITS, EQ_AWAITS_FOLDED, EQ_SELECTED,
-       EQ_SPAN_ENDS, EQ_RUNTIME_IDS, EQ_VALUES };
+       EQ_SPAN_ENDS, EQ_RUNTIME_IDS, EQ_VALUES, EQ_ERRORS, EQ_ERROR_VALUES, EQ_TERMINAL_LINKS,
+       EQ_STARTS_FOLDED, EQ_ENDS_FOLDED, EQ_VALUES_FOLDED };
 static const struct {
     const char *name;
     const char *terms[VV_EQUATION_TERMS];
@@ -103,8 +104,14 @@ static const struct {
     [EQ_AWAITS_FOLDED] = {"awaits_folded", {"await_intervals_folded"}},
     [EQ_SELECTED] = {"spans_selected", {"span_starts_committed", "span_start_lost"}},
     [EQ_SPAN_ENDS] = {"span_ends", {"span_ends_committed", "span_end_lost"}},
-    [EQ_RUNTIME_IDS] = {"runtime_ids", {"runtime_ids_committed", "runtime_id_lost"}},
-    [EQ_VALUES] = {"values", {"values_available", "value_lost"}},
+    [EQ_RUNTIME_IDS] = {"runtime_ids", {"runtime_id_annotations_committed", "runtime_id_annotation_lost"}},
+    [EQ_VALUES] = {"values", {"value_occurrences_available", "value_lost"}},
+    [EQ_ERRORS] = {"errors", {"error_captures_committed", "error_capture_lost"}},
+    [EQ_ERROR_VALUES] = {"error_values", {"error_values_available", "error_value_lost"}},
+    [EQ_TERMINAL_LINKS] = {"terminal_links", {"terminal_error_links_committed", "terminal_error_link_lost"}},
+    [EQ_STARTS_FOLDED] = {"span_starts_folded", {"span_starts_committed"}},
+    [EQ_ENDS_FOLDED] = {"span_ends_folded", {"span_ends_committed"}},
+    [EQ_VALUES_FOLDED] = {"values_folded", {"value_occurrences_available"}},
 };
 
 /* Those on the terms of the health plane: a count, what of it was committed, and its losses by reason. */
@@ -116,8 +123,13 @@ static const struct {
     {EQ_AWAITS, "await_intervals_started", "await_intervals_folded", "await_lost."},
     {EQ_SELECTED, "spans_selected", "span_starts_committed", "span_start_lost."},
     {EQ_SPAN_ENDS, "span_starts_committed", "span_ends_committed", "span_end_lost."},
-    {EQ_RUNTIME_IDS, "runtime_ids_observed", "runtime_ids_committed", "runtime_id_lost."},
-    {EQ_VALUES, "value_attempts", "values_available", "value_lost."},
+    {EQ_RUNTIME_IDS, "runtime_id_annotations_observed", "runtime_id_annotations_committed",
+     "runtime_id_annotation_lost."},
+    {EQ_VALUES, "applicable_value_attempts", "value_occurrences_available", "value_lost."},
+    {EQ_ERRORS, "applicable_error_unwinds", "error_captures_committed", "error_capture_lost."},
+    {EQ_ERROR_VALUES, "error_captures_committed", "error_values_available", "error_value_lost."},
+    {EQ_TERMINAL_LINKS, "terminal_error_links_observed", "terminal_error_links_committed",
+     "terminal_error_link_lost."},
 };
 
 #define SIDE(known, ...) ((known) ? (const vv_u128[]){__VA_ARGS__} : NULL)
@@ -147,7 +159,7 @@ static void health_equations(vv_evidence *e, const vv_execution *x, const vv_fol
     equate(e, EQ_LINKS, true, SIDE(ended, h[21]), SIDE(ended, h[22], h[25]));
     uint64_t links = 0;
     for (size_t i = 0; i < f->span_count; i++)
-        links += f->spans[i].has_terminal && !f->spans[i].terminal.lost;
+        links += f->spans[i].has_terminal;
     equate(e, EQ_CAPTURES_FOLDED, true, SIDE(!f->failed, f->error_count), SIDE(ended, h[14]));
     equate(e, EQ_LINKS_FOLDED, true, SIDE(!f->failed, links), SIDE(ended, h[22]));
     equate(e, EQ_GROUPS, true, SIDE(!f->failed, f->groups), SIDE(ended, x->count));
@@ -167,6 +179,28 @@ static void plane_equations(vv_evidence *e, const vv_execution *x)
     }
 }
 
+/* Of the spans that are there: starts, ends, and values that are available. */
+static void span_equations(vv_evidence *e, const vv_health_record *r, const vv_fold *f, bool whole)
+{
+    vv_u128 found[3] = {0};
+    for (size_t i = 0; i < f->span_count && !f->failed; i++) {
+        const vv_fold_span *s = &f->spans[i];
+        found[0] += s->has_start;
+        found[1] += s->has_end;
+        found[2] += (s->has_input && !s->input.lost) + (s->has_output && !s->output.lost);
+    }
+    static const struct {
+        unsigned which;
+        const char *term;
+    } of[] = {{EQ_STARTS_FOLDED, "span_starts_committed"}, {EQ_ENDS_FOLDED, "span_ends_committed"},
+              {EQ_VALUES_FOLDED, "value_occurrences_available"}};
+    for (size_t i = 0; i < VV_ARRAY_LEN(of); i++) {
+        uint64_t committed = 0;
+        bool stored = vv_health_find(r, of[i].term, &committed);
+        equate(e, of[i].which, whole, SIDE(!f->failed, found[i]), SIDE(stored, committed));
+    }
+}
+
 /* What the writer says that it committed, against what was found. */
 static void folded_equations(vv_evidence *e, const vv_execution *x, const vv_fold *f, vv_u128 started, vv_u128 awaits)
 {
@@ -177,6 +211,7 @@ static void folded_equations(vv_evidence *e, const vv_execution *x, const vv_fol
     bool has_awaits = vv_health_find(r, "await_intervals_folded", &intervals);
     equate(e, EQ_INVOCATIONS_FOLDED, whole, SIDE(!f->failed, started), SIDE(has_calls, calls));
     equate(e, EQ_AWAITS_FOLDED, whole, SIDE(!f->failed, awaits), SIDE(has_awaits, intervals));
+    span_equations(e, r, f, whole);
 }
 
 /* Equations over the population: exact only where everything arrived. */

@@ -32,7 +32,7 @@ typedef struct {
 } vv_evidence_issue;
 
 typedef enum { VV_HOLDS_UNKNOWN, VV_HOLDS_YES, VV_HOLDS_NO } vv_holds;
-enum { VV_EQUATIONS = 18, VV_EQUATION_TERMS = 5, VV_EVIDENCE_ISSUES = 100 };
+enum { VV_EQUATIONS = 24, VV_EQUATION_TERMS = 5, VV_EVIDENCE_ISSUES = 100 };
 
 typedef struct {
     bool no_left, no_right; /* the side is unknown: what it counts is not stored (yet) */

@@ -61,11 +61,18 @@ static vv_accounting finish(run *r)
     return a;
 }
 
+/* Of calls and awaits, not of the root's span. */
+static bool is_population(const char *name)
+{
+    return !strncmp(name, "await_", 6) || !strncmp(name, "invocations_", 12) || !strncmp(name, "self_", 5);
+}
+
 /* Only these terms are not zero, besides the two sides of the calls. */
 static void assert_terms(const vv_accounting *a, const uint64_t want[VV_ACCOUNTS])
 {
     for (unsigned i = 0; i < VV_ACCOUNTS; i++)
-        if (i != VV_ACCOUNT_CALLS_ATTEMPTED && i != VV_ACCOUNT_CALLS_FOLDED)
+        if (is_population(vv_account_name((vv_account)i)) && i != VV_ACCOUNT_CALLS_ATTEMPTED &&
+            i != VV_ACCOUNT_CALLS_FOLDED)
             ck_assert_msg(a->v[i] == want[i], "%s is %" PRIu64 ", not %" PRIu64, vv_account_name((vv_account)i),
                           a->v[i], want[i]);
 }
@@ -150,12 +157,19 @@ START_TEST(gate_await_memory_exceeded)
 {
     run r;
     begin(&r);
+    for (unsigned i = 0; i < 3; i++) { /* the room that the root's own mark brought with it */
+        varve_call_begin(r.thread, r.leaf, 0);
+        wait_once(r.thread);
+    }
+    varve_call_begin(r.thread, r.leaf, 0);
     uint64_t n = take_memory(&r);
     wait_once(r.thread);
     give_memory(&r, n);
     wait_once(r.thread);
+    for (unsigned i = 0; i < 4; i++)
+        varve_call_end(r.thread, VARVE_CALL_OK);
     vv_accounting a = finish(&r);
-    assert_terms(&a, (uint64_t[VV_ACCOUNTS]){[VV_ACCOUNT_AWAIT_STARTED] = 2, [VV_ACCOUNT_AWAIT_FOLDED] = 1,
+    assert_terms(&a, (uint64_t[VV_ACCOUNTS]){[VV_ACCOUNT_AWAIT_STARTED] = 5, [VV_ACCOUNT_AWAIT_FOLDED] = 4,
                                              [VV_ACCOUNT_AWAIT_LOST_MEMORY] = 1,
                                              [VV_ACCOUNT_SELF_UNDERFLOW] = a.v[VV_ACCOUNT_SELF_UNDERFLOW]});
 }

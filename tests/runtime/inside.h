@@ -103,6 +103,22 @@ static inline void assert_accounts(const vv_accounting *a, const vv_counters *fo
     ck_assert_uint_eq(a->v[VV_ACCOUNT_AWAIT_STARTED], a->v[VV_ACCOUNT_AWAIT_FOLDED] + lost_of(a, "await_lost."));
     ck_assert_uint_eq(a->v[VV_ACCOUNT_CALLS_ATTEMPTED],
                       a->v[VV_ACCOUNT_CALLS_FOLDED] + lost_of(a, "invocations_lost."));
+    static const struct {
+        vv_account all, committed;
+        const char *lost;
+    } parts[] = {
+        {VV_ACCOUNT_SPANS_SELECTED, VV_ACCOUNT_STARTS_COMMITTED, "span_start_lost."},
+        {VV_ACCOUNT_STARTS_COMMITTED, VV_ACCOUNT_ENDS_COMMITTED, "span_end_lost."},
+        {VV_ACCOUNT_IDS_OBSERVED, VV_ACCOUNT_IDS_COMMITTED, "runtime_id_annotation_lost."},
+        {VV_ACCOUNT_VALUES_APPLICABLE, VV_ACCOUNT_VALUES_AVAILABLE, "value_lost."},
+        {VV_ACCOUNT_ERRORS_APPLICABLE, VV_ACCOUNT_ERRORS_COMMITTED, "error_capture_lost."},
+        {VV_ACCOUNT_ERRORS_COMMITTED, VV_ACCOUNT_ERROR_VALUES_AVAILABLE, "error_value_lost."},
+        {VV_ACCOUNT_LINKS_OBSERVED, VV_ACCOUNT_LINKS_COMMITTED, "terminal_error_link_lost."},
+    };
+    for (size_t i = 0; i < VV_ARRAY_LEN(parts); i++)
+        ck_assert_msg(a->v[parts[i].all] == a->v[parts[i].committed] + lost_of(a, parts[i].lost),
+                      "%s: %" PRIu64 " of %" PRIu64 ", and %" PRIu64 " lost", vv_account_name(parts[i].all),
+                      a->v[parts[i].committed], a->v[parts[i].all], lost_of(a, parts[i].lost));
     ck_assert_uint_eq(found->started, a->v[VV_ACCOUNT_CALLS_FOLDED]);
     ck_assert_uint_eq(found->await_count, a->v[VV_ACCOUNT_AWAIT_FOLDED]);
 }

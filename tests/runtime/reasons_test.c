@@ -167,6 +167,7 @@ static void no_context(run *r)
 
 static void no_room_for_a_fact(run *r)
 {
+    vv_facts_done(&r->g.session->decoder.execs->facts, &r->g.session->governor); /* what it kept for the next ones */
     varve_thread *a = started_child(r), *b = started_child(r);
     void (*relieve)(void *, vv_exec *) = r->g.session->decoder.relieve;
     r->g.session->decoder.relieve = NULL; /* a publication in between would make room */
@@ -314,7 +315,7 @@ static const struct {
     {"no call state", no_call_state, false,
      {[VV_H_active_call_capacity_exceeded] = 1, [VV_H_unmatched_call_facts] = 1}, {0}},
     {"no context", no_context, false, {0}, {0}},
-    {"no room for a fact", no_room_for_a_fact, false, {[VV_H_evidence_queue_full] = 1}, {0}},
+    {"no room for a fact", no_room_for_a_fact, false, {[VV_H_evidence_queue_full] = 2}, {0}},
     {"open thread", open_thread, false,
      {[VV_H_unmatched_thread_facts] = 1, [VV_H_unmatched_call_facts] = 1}, {0}},
     {"clock backwards", clock_backwards, false, {[VV_H_clock_invalid] = 1}, {0}},

@@ -161,7 +161,7 @@ def equations(execution, nodes, lost):
     ended = execution.ended
     h = ended["health"] if ended else [0] * 26
     folds = execution.error is None
-    links = sum(1 for span in execution.spans.values() if (span.terminal or {}).get("capture")) if folds else 0
+    links = sum(1 for span in execution.spans.values() if span.terminal) if folds else 0
     captures = len(execution.errors) if folds else 0
     every = nodes.values()
     overflow = any(node.flags & OVERFLOW for node in every)
@@ -191,7 +191,12 @@ def equations(execution, nodes, lost):
         "awaits_folded": (sum(n.awaits for n in every), None, False),
     }
     sides.update((name, (None, None, False)) for name in
-                 ("invocations", "awaits", "spans_selected", "span_ends", "runtime_ids", "values"))
+                 ("invocations", "awaits", "spans_selected", "span_ends", "runtime_ids", "values", "errors",
+                  "error_values", "terminal_links"))
+    spans = list(execution.spans.values()) if folds else []
+    sides["span_starts_folded"] = (sum(1 for s in spans if s.start), None, False)
+    sides["span_ends_folded"] = (sum(1 for s in spans if s.end), None, False)
+    sides["values_folded"] = (sum("cid" in v for s in spans for v in s.values.values()), None, False)
     found = {}
     for name, (left, right, known) in sides.items():
         if name == "groups":
