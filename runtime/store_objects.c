@@ -129,7 +129,6 @@ static void compare(vv_wstore *s, candidate *c)
     VV_CLEANUP(vv_close) int fd = vv_open_above(s->root_fd, c->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
     if (fd < 0 && errno == ENOENT) {
         c->state = ABSENT;
-        frame(c);
         return;
     }
     struct stat st;
@@ -168,6 +167,8 @@ static void look_at(vv_wstore *s, candidate *c)
     }
     if (c->state == ABSENT && vv_wstore_latch(s) != VV_LATCH_OPEN)
         settle(c, vv_lost(vv_wstore_latch(s)));
+    if (c->state == ABSENT)
+        frame(c);
 }
 
 /* Under publish.lock: the file that was compared must still be the one of that name. */

@@ -343,7 +343,11 @@ END_TEST
 START_TEST(batches)
 {
     put_batch(1, 200, 10);
+    ck_assert_uint_gt(objects.slot_count, VV_OBJECTS_FEW);
     ck_assert(publish_all());
+    ck_assert_uint_eq(objects.slot_count, VV_OBJECTS_FEW);
+    for (unsigned i = 0; i < VV_OBJECTS_FEW; i++)
+        ck_assert_ptr_null(objects.slots[i]); /* nothing is left of what waited before the index grew */
     ck_assert_uint_eq(good_ones(200), 200);
     ck_assert_uint_ge(seen[VV_STEP_LEDGER_WRITE], 1 + 4);
     ck_assert_uint_le(seen[VV_STEP_LEDGER_WRITE], 1 + 200);
