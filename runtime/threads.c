@@ -280,7 +280,8 @@ void vv_handles_settle(varve_session *s)
 
 void varve_thread_end(varve_thread *thread, varve_thread_status status)
 {
-    varve_thread_end_at(thread, status, vv_ticks());
+    if (thread)
+        varve_thread_end_at(thread, status, vv_ticks());
 }
 
 void varve_thread_end_at(varve_thread *thread, varve_thread_status status, uint64_t ticks)
