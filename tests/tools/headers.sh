@@ -28,9 +28,9 @@ strict()
     # shellcheck disable=SC2086
     if $1 -std="$2" -Wall -Wextra -pedantic -Werror -I"$src/runtime" -I"$src/control" -c -o "$dir/use.o" "$3" \
         >"$dir/err" 2>&1; then
-        echo "ok $n - $2: $(basename "$3")"
+        echo "ok $n - $1 $2: $(basename "$3")"
     else
-        echo "not ok $n - $2: $(basename "$3")"
+        echo "not ok $n - $1 $2: $(basename "$3")"
         sed 's/^/# /' "$dir/err" | head -n 20
         failed=1
     fi
@@ -39,18 +39,23 @@ for header in varve varve-profiler varve-host; do
     echo "#include \"$header.h\"" >"$dir/$header.cc"
     (echo "#include \"$header.h\""; echo "typedef int not_empty;") >"$dir/$header.c"
 done
-for standard in c11 c17; do
-    for file in "$dir"/*.c; do
-        strict "${CC:-cc}" $standard "$file"
-    done
-done
-strict "${CC:-cc}" gnu11 "$src/examples/count.c"
-if ${CXX:-c++} --version >/dev/null 2>&1; then
-    for standard in c++11 c++17 c++20; do
-        for file in "$dir"/*.cc; do
-            strict "${CXX:-c++}" $standard "$file"
+# The build's own compilers, and clang where it is there.
+for compiler in "${CC:-cc}" clang; do
+    $compiler --version >/dev/null 2>&1 || continue
+    for standard in c11 c17 c2x; do
+        for file in "$dir"/*.c; do
+            strict "$compiler" $standard "$file"
         done
     done
-fi
+    strict "$compiler" gnu11 "$src/examples/count.c"
+done
+for compiler in "${CXX:-c++}" clang++; do
+    $compiler --version >/dev/null 2>&1 || continue
+    for standard in c++11 c++17 c++20; do
+        for file in "$dir"/*.cc; do
+            strict "$compiler" $standard "$file"
+        done
+    done
+done
 echo "1..$n"
 exit $failed
