@@ -34,33 +34,35 @@ vv_account vv_account_of_value(unsigned code, bool error)
     return (vv_account)by_code[code < VV_VALUE_LOSSES ? code : VV_VALUE_LOSSES - 1][error];
 }
 
-/* The losses of a part: the terms whose names begin as that of its first one. */
-static uint64_t losses_of(const vv_accounting *a, vv_account one)
+const vv_evidence_equation vv_evidence_equations[VV_EVIDENCE_PARTS] = {
+    {VV_ACCOUNT_SPANS_SELECTED, VV_ACCOUNT_STARTS_COMMITTED, VV_ACCOUNT_START_LOST_CALLS,
+     VV_ACCOUNT_START_LOST_TRANSPORT, VV_ACCOUNT_START_LOST_JOIN},
+    {VV_ACCOUNT_STARTS_COMMITTED, VV_ACCOUNT_ENDS_COMMITTED, VV_ACCOUNT_END_LOST_DISK, VV_ACCOUNT_END_LOST_TRANSPORT,
+     VV_ACCOUNT_END_LOST_JOIN},
+    {VV_ACCOUNT_IDS_OBSERVED, VV_ACCOUNT_IDS_COMMITTED, VV_ACCOUNT_ID_LOST_DISK, VV_ACCOUNT_ID_LOST_START,
+     VV_ACCOUNT_ID_LOST_JOIN},
+    {VV_ACCOUNT_VALUES_APPLICABLE, VV_ACCOUNT_VALUES_AVAILABLE, VV_ACCOUNT_VALUE_LOST_CAS_CONFLICT,
+     VV_ACCOUNT_VALUE_LOST_TOO_LARGE, VV_ACCOUNT_VALUE_LOST_JOIN},
+    {VV_ACCOUNT_ERRORS_APPLICABLE, VV_ACCOUNT_ERRORS_COMMITTED, VV_ACCOUNT_ERROR_LOST_DISK,
+     VV_ACCOUNT_ERROR_LOST_START, VV_ACCOUNT_ERROR_LOST_JOIN},
+    {VV_ACCOUNT_LINKS_OBSERVED, VV_ACCOUNT_LINKS_COMMITTED, VV_ACCOUNT_LINK_LOST_DISK, VV_ACCOUNT_LINK_LOST_TRANSPORT,
+     VV_ACCOUNT_LINK_LOST_JOIN},
+};
+
+uint64_t vv_account_losses(const vv_accounting *a, const vv_evidence_equation *e)
 {
-    size_t prefix = (size_t)(strchr(names[one], '.') - names[one]) + 1;
     uint64_t sum = 0;
-    for (unsigned i = 0; i < VV_ACCOUNTS; i++)
-        if (!strncmp(names[i], names[one], prefix))
-            sum = vv_sat64(sum, a->v[i]);
+    for (unsigned i = e->first_lost; i <= e->last_lost; i++)
+        sum = vv_sat64(sum, a->v[i]);
     return sum;
 }
 
 void vv_account_reconcile(vv_accounting *a)
 {
-    static const struct {
-        vv_account all, committed, join;
-    } equations[] = {
-        {VV_ACCOUNT_SPANS_SELECTED, VV_ACCOUNT_STARTS_COMMITTED, VV_ACCOUNT_START_LOST_JOIN},
-        {VV_ACCOUNT_STARTS_COMMITTED, VV_ACCOUNT_ENDS_COMMITTED, VV_ACCOUNT_END_LOST_JOIN},
-        {VV_ACCOUNT_IDS_OBSERVED, VV_ACCOUNT_IDS_COMMITTED, VV_ACCOUNT_ID_LOST_JOIN},
-        {VV_ACCOUNT_VALUES_APPLICABLE, VV_ACCOUNT_VALUES_AVAILABLE, VV_ACCOUNT_VALUE_LOST_JOIN},
-        {VV_ACCOUNT_ERRORS_APPLICABLE, VV_ACCOUNT_ERRORS_COMMITTED, VV_ACCOUNT_ERROR_LOST_JOIN},
-        {VV_ACCOUNT_LINKS_OBSERVED, VV_ACCOUNT_LINKS_COMMITTED, VV_ACCOUNT_LINK_LOST_JOIN},
-    };
-    for (size_t i = 0; i < VV_ARRAY_LEN(equations); i++) {
-        uint64_t all = a->v[equations[i].all];
-        uint64_t known = vv_sat64(a->v[equations[i].committed], losses_of(a, equations[i].join));
+    for (size_t i = 0; i < VV_EVIDENCE_PARTS; i++) {
+        const vv_evidence_equation *e = &vv_evidence_equations[i];
+        uint64_t all = a->v[e->all], known = vv_sat64(a->v[e->committed], vv_account_losses(a, e));
         if (all > known)
-            vv_account_add(a, equations[i].join, all - known);
+            vv_account_add(a, (vv_account)e->join, all - known);
     }
 }

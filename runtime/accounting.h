@@ -128,9 +128,17 @@ const char *vv_account_name(vv_account a);
 bool vv_account_is_loss(vv_account a);
 /* The term of a value that was lost with this code (format/evidence.h), of an input or output, or of an error. */
 vv_account vv_account_of_value(unsigned code, bool error);
+
+/* The equations of exact evidence, in the order of varve_part: losses are a range of terms; join is the one for what no
+ * other reason explains. */
+enum { VV_EVIDENCE_PARTS = 6 };
+typedef struct {
+    uint8_t all, committed, first_lost, last_lost, join;
+} vv_evidence_equation;
+extern const vv_evidence_equation vv_evidence_equations[VV_EVIDENCE_PARTS];
+uint64_t vv_account_losses(const struct vv_accounting *a, const vv_evidence_equation *e);
 /* What no reason explains becomes MissingStructuralJoin: records whose thread had lost its state. Calls and awaits have
  * terms of their own for that. */
-struct vv_accounting;
 void vv_account_reconcile(struct vv_accounting *a);
 
 static inline void vv_account_add(vv_accounting *a, vv_account what, uint64_t n)

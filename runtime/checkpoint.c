@@ -42,6 +42,25 @@ void vv_checkpoint_done(varve_session *s)
     pthread_mutex_destroy(&s->checkpoint.lock);
 }
 
+/* With what the producers have counted by now. */
+static void look_at_parts(vv_exec *x, varve_execution_state *v)
+{
+    uint64_t queued[VV_EVIDENCE_PARTS], sent[VV_EVIDENCE_PARTS];
+    vv_accounting a = x->account;
+    for (unsigned i = 0; i < VV_ACCOUNTS; i++)
+        vv_account_add(&a, (vv_account)i, atomic_load_explicit(&x->slot->accounts[i], memory_order_relaxed));
+    vv_parts_count(&x->facts.parts, queued);
+    vv_parts_count(&x->sent, sent);
+    for (unsigned i = 0; i < VV_EVIDENCE_PARTS; i++) {
+        const vv_evidence_equation *e = &vv_evidence_equations[i];
+        v->parts[i].all = a.v[e->all];
+        v->parts[i].queued = queued[i] + sent[i];
+        v->parts[i].committed = a.v[e->committed];
+        v->parts[i].lost = vv_account_losses(&a, e);
+    }
+    v->open_spans = x->open_spans;
+}
+
 /* The root's identity is the slot's: a view needs no more than what moves. */
 static void look_at(vv_exec *x)
 {
@@ -52,6 +71,7 @@ static void look_at(vv_exec *x)
     v->queued_bytes = x->facts.len;
     v->publication_in_flight = x->in_flight;
     v->first_data = x->first;
+    look_at_parts(x, v);
     v->last_data = x->last;
     atomic_store_explicit(&x->slot->view, v, memory_order_relaxed);
 }

@@ -99,6 +99,7 @@ vv_lthread *vv_lthread_new(varve_engine *e, vv_governor *g, vv_exec *x, uint64_t
 void vv_lthread_drop(vv_lthread *t, vv_governor *g)
 {
     map_remove(&t->engine->threads, t);
+    t->exec->open_spans -= t->span_count;
     if (t->prev)
         t->prev->next = t->next;
     else

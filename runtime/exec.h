@@ -84,6 +84,7 @@ struct vv_exec {
     uint64_t flight_batch;   /* of the group in flight; 0: none, or one without facts */
     vv_parts sent;           /* of the group in flight, or of that encoded at hand-off */
     vv_lthread *threads;
+    uint64_t open_spans;     /* of all threads */
     enum { VV_TERMS_OPEN, VV_TERMS_IN_FLIGHT, VV_TERMS_DONE } terms; /* its record of the health plane */
     bool in_flight;  /* a group of it waits for an indeterminate publication */
     uint64_t rollover_at; /* nodes: a floor of the next rollover, as what is open can't be dropped */

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "runtime/varve.h"
+
 enum { FIRST_BYTES = 512, FACT_BYTES_MAX = 512, FACT_HEAD = 5, FIRST_NEEDS = 8 };
 
 _Static_assert(FIRST_BYTES >= 256, "least charge of a fact");
@@ -36,6 +38,8 @@ bool vv_facts_room(vv_facts *q, vv_governor *g, bool manual, bool needs)
 {
     return (q->cap - q->len >= FACT_BYTES_MAX || grow_bytes(q, g, manual)) && (!needs || needs_room(q, g));
 }
+
+_Static_assert((unsigned)VV_EVIDENCE_PARTS == (unsigned)VARVE_PARTS, "one equation a part");
 
 void vv_facts_add(vv_facts *q, const vv_fact *f, vv_part part)
 {
@@ -120,6 +124,19 @@ void vv_parts_settle(const vv_parts *p, bool committed, bool disk, vv_accounting
     unsigned link = committed ? VV_H_terminal_error_links_committed : VV_H_terminal_error_link_evidence_publish_failed;
     h->v[error] = vv_sat64(h->v[error], p->n[VV_PART_ERROR]);
     h->v[link] = vv_sat64(h->v[link], p->n[VV_PART_LINK]);
+}
+
+void vv_parts_count(const vv_parts *p, uint64_t ret[VV_EVIDENCE_PARTS])
+{
+    const uint32_t *n = p->n;
+    ret[VARVE_PART_SPAN_STARTS] = n[VV_PART_START];
+    ret[VARVE_PART_SPAN_ENDS] = (uint64_t)n[VV_PART_END] + n[VV_PART_END_HERE];
+    ret[VARVE_PART_RUNTIME_IDS] = n[VV_PART_RUNTIME_ID];
+    ret[VARVE_PART_VALUES] = 0;
+    for (unsigned i = VV_PART_VALUE; i < VV_PART_ERROR; i++)
+        ret[VARVE_PART_VALUES] += n[i];
+    ret[VARVE_PART_ERRORS] = n[VV_PART_ERROR];
+    ret[VARVE_PART_ERROR_LINKS] = n[VV_PART_LINK];
 }
 
 void vv_facts_flight_committed(vv_facts *q)

@@ -63,6 +63,9 @@ void vv_facts_need(vv_facts *q, bool start, bool capture);
 void vv_facts_taken(vv_facts *q, vv_governor *g, vv_parts *ret_parts);
 void vv_facts_done(vv_facts *q, vv_governor *g);
 
+/* How many of them are facts of each part of the evidence (varve_part). */
+void vv_parts_count(const vv_parts *p, uint64_t ret[VV_EVIDENCE_PARTS]);
+
 /* What a group's facts came to, in an execution's accounts and its 26 counters. */
 void vv_parts_settle(const vv_parts *p, bool committed, bool disk, vv_accounting *a, vv_health *h);
 

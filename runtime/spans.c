@@ -96,6 +96,7 @@ void vv_spans_begin(vv_decoder *d, vv_lthread *t, const uint64_t *w, uint64_t ns
                    .roles = vv_flags_roles((uint8_t)w[2]),
                    .manual = manual};
     t->frames[t->depth - 1].selected = true;
+    x->open_spans++;
     if (!vv_fact_room(d, x, manual) || !context_of(t, &t->frames[t->depth - 1], &s->context)) {
         vv_account_add(&x->account, VV_ACCOUNT_START_LOST_QUEUE, 1);
         return;
@@ -123,8 +124,10 @@ static void lose_end(vv_exec *x, const vv_span *s, vv_part part)
 
 void vv_spans_cut(vv_lthread *t, uint64_t depth, vv_part part)
 {
-    while (t->span_count && t->spans[t->span_count - 1].depth > depth)
+    while (t->span_count && t->spans[t->span_count - 1].depth > depth) {
         lose_end(t->exec, &t->spans[--t->span_count], part);
+        t->exec->open_spans--;
+    }
 }
 
 static void lose_link(vv_exec *x, unsigned field, vv_account account)
@@ -177,6 +180,7 @@ void vv_spans_end(vv_decoder *d, vv_lthread *t, uint64_t ns, unsigned status, ui
         vv_facts_need(&x->facts, in_flight(x, s->batch), false);
     }
     t->span_count--;
+    x->open_spans--;
 }
 
 /* The span of the frame that many callers above the innermost; NULL: it has none. */

@@ -120,12 +120,28 @@ typedef struct {
 /* False where the session is off. */
 VARVE_API bool varve_stream_checkpoint(varve_session *session, varve_stream_state *ret);
 
+typedef enum {
+    VARVE_PART_SPAN_STARTS,
+    VARVE_PART_SPAN_ENDS,
+    VARVE_PART_RUNTIME_IDS,
+    VARVE_PART_VALUES,
+    VARVE_PART_ERRORS,
+    VARVE_PART_ERROR_LINKS,
+    VARVE_PARTS
+} varve_part;
+
 typedef struct {
     uint64_t engine, thread;    /* with the stream's id the name of the execution */
     uint64_t health[26];        /* the format's counters so far; what producers count comes at the end */
-    uint64_t queued_facts, queued_bytes; /* starts and ends of threads that are not committed */
+    uint64_t queued_facts, queued_bytes; /* facts that are not committed */
     uint64_t first_data, last_data; /* data sequences with groups of it; 0: none yet */
     bool publication_in_flight; /* a group of it is in the one that the stream waits for */
+    /* Exact evidence: what there was to record (ends: of starts that are committed), what of it waits, is committed,
+     * and is lost for whatever reason. The counts move one by one: they are equal only once nothing moves. */
+    struct {
+        uint64_t all, queued, committed, lost;
+    } parts[VARVE_PARTS];
+    uint64_t open_spans; /* selected calls that have begun and not ended */
 } varve_execution_state;
 /* False from the moment the execution is over for the library (before its end is committed), and for NULL. */
 VARVE_API bool varve_execution_checkpoint(const varve_root *root, varve_execution_state *ret);

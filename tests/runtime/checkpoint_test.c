@@ -54,6 +54,8 @@ START_TEST(gate_checkpoints_of_a_life)
     ck_assert_uint_eq(st.pending_groups, 1);
     ck_assert_uint_eq(st.pending_meta, 2); /* the engine and the start */
     ck_assert(varve_execution_checkpoint(g.root, &x));
+    ck_assert(x.parts[VARVE_PART_SPAN_STARTS].all == 1 && x.parts[VARVE_PART_SPAN_STARTS].queued == 1 &&
+              !x.parts[VARVE_PART_SPAN_STARTS].committed && x.open_spans == 1);
     ck_assert(x.queued_facts == 2 && x.queued_bytes > 0); /* the starts of its thread and of its first call */
     uint64_t age = st.oldest_pending_ns;
     look_again(g.session);
@@ -64,6 +66,8 @@ START_TEST(gate_checkpoints_of_a_life)
     ck_assert(!st.pending_groups && !st.pending_meta && !st.oldest_pending_ns);
     ck_assert(varve_execution_checkpoint(g.root, &x));
     ck_assert(!x.queued_facts && x.first_data == 1 && x.last_data == 1);
+    ck_assert(x.parts[VARVE_PART_SPAN_STARTS].all == 1 && !x.parts[VARVE_PART_SPAN_STARTS].queued &&
+              x.parts[VARVE_PART_SPAN_STARTS].committed == 1 && x.open_spans == 1);
     varve_call_end(t, VARVE_CALL_OK);
     rig_end(&g);
     ck_assert(varve_execution_checkpoint(g.root, &x)); /* the consumer has not seen it */
