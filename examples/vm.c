@@ -718,7 +718,9 @@ int main(int argc, char **argv)
     if (!in)
         die("usage: vm PROGRAM", 0);
     vm.logger = (varve_logger){.least = VARVE_LOG_INFO, .sink = getenv("VM_LOG") ? print_event : NULL, .ctx = stderr};
-    vm.session = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .host_version = "vm 1"});
+    const char *memory = getenv("VM_MEMORY"); /* bytes of the profiler; for the tests, too */
+    vm.session = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options), .host_version = "vm 1",
+                                                     .memory_bytes = memory ? strtoull(memory, NULL, 10) : 0});
     vm.engine = varve_engine_open(vm.session, &(varve_engine_info){.source_label = vm.source,
                                                                    .roles = VARVE_ALL_ROLES});
     add_native("ask", VARVE_FN_SYSOP, ask);

@@ -7,7 +7,6 @@
 #include "runtime/varve.h"
 
 #include <signal.h>
-#include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -18,8 +17,6 @@
 
 uint64_t size_of_files;
 
-extern char **environ;
-
 /* ---- the VM ---- */
 
 typedef struct {
@@ -28,12 +25,14 @@ typedef struct {
     int status;
 } vm_run;
 
-static void read_back(FILE *f, char *out, size_t n)
+/* All that comes, of which the pipe has room for what nobody reads yet. */
+static void read_all(int fd, char *out, size_t n)
 {
-    rewind(f);
-    size_t got = fread(out, 1, n - 1, f);
+    size_t got = 0;
+    for (ssize_t k; got < n - 1 && (k = read(fd, out + got, n - 1 - got)) > 0;)
+        got += (size_t)k;
     out[got] = 0;
-    fclose(f);
+    close(fd);
 }
 
 static const char *in(const char *variable, const char *rest, char *out, size_t n)
@@ -43,8 +42,8 @@ static const char *in(const char *variable, const char *rest, char *out, size_t 
     return out;
 }
 
-/* Runs the VM with a program of the examples, or of a path. */
-static vm_run run_vm(const char *program, const char *profile)
+/* Runs the VM with a program of the examples, or of a path. Its files may grow to the limit. */
+static vm_run run_vm_limited(const char *program, const char *profile, rlim_t file_limit)
 {
     vm_run r = {.store = store_make()};
     setenv("BAML_PROFILE", profile, 1);
@@ -57,21 +56,30 @@ static vm_run run_vm(const char *program, const char *profile)
     char *arguments[] = {vm, path, NULL};
     setenv("BAML_PROFILE_DIR", r.store.root, 1);
     setenv("VM_COUNT", "1", 1);
-    FILE *out = tmpfile(), *err = tmpfile();
-    ck_assert(out && err);
-    posix_spawn_file_actions_t files;
-    posix_spawn_file_actions_init(&files);
-    posix_spawn_file_actions_adddup2(&files, fileno(out), STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&files, fileno(err), STDERR_FILENO);
-    pid_t pid;
-    ck_assert_int_eq(posix_spawn(&pid, vm, &files, NULL, arguments, environ), 0);
-    posix_spawn_file_actions_destroy(&files);
+    int out[2], err[2];
+    ck_assert(pipe2(out, O_CLOEXEC) == 0 && pipe2(err, O_CLOEXEC) == 0);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        dup2(out[1], STDOUT_FILENO);
+        dup2(err[1], STDERR_FILENO);
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){file_limit, file_limit});
+        execv(vm, arguments);
+        _exit(127);
+    }
+    close(out[1]);
+    close(err[1]);
+    read_all(out[0], r.out, sizeof r.out);
+    read_all(err[0], r.err, sizeof r.err);
     ck_assert_int_eq(waitpid(pid, &r.status, 0), pid);
-    read_back(out, r.out, sizeof r.out);
-    read_back(err, r.err, sizeof r.err);
     ck_assert_msg(WIFEXITED(r.status), "%s", r.err);
     r.status = WEXITSTATUS(r.status);
     return r;
+}
+
+static vm_run run_vm(const char *program, const char *profile)
+{
+    return run_vm_limited(program, profile, RLIM_INFINITY);
 }
 
 /* A line "NAME calls failures" or "NAME n" of what the VM counted. */
@@ -204,13 +212,20 @@ static void assert_lines(lines *got, const char *const *want, unsigned n)
     ck_assert_uint_eq(got->n, n);
 }
 
-/* In order of text. Reasons and roles in bits: root or input 1, LLM or output 2, manual or error 4. */
-static const char *const spans[] = {
+/* In order of text: spans with their reasons and roles in bits (root or input 1, LLM or output 2, manual or error 4),
+ * and errors with thrower, kind (fresh 0, rethrow 1) and source (bytecode 0, native 1, engine 2, future 3). */
+static const char *const evidence[] = {
     "answer because 2 roles 7: Errored, [\"\"] -> -, linked",
     "answer because 2 roles 7: Ok, [\"what is tea?\"] -> \"an answer\"",
+    "ask 0 2 \"NothingToAsk\" ends 1",
+    "careful 0 0 \"bad\" ends 0",
+    "careful 1 0 \"bad\" ends 1",
     "careful because 4 roles 4: Errored, - -> -, linked",
     "checked because 4 roles 4: Errored, - -> -, linked",
+    "fail-with 1 1 \"given\" ends 1",
     "forwards because 4 roles 4: Errored, - -> -, linked",
+    "length 0 1 \"NoList\" ends 1",
+    "main 1 3 \"no stock\" ends 0",
     "main because 1 roles 7: Ok, [] -> [[1,\"two\"],{\"$omitted\":\"hostOwnedValue\",\"message\":\"an id\"}]",
     "price because 4 roles 0: Ok, - -> -",
     "price because 4 roles 1: Ok, [7] -> -",
@@ -229,16 +244,6 @@ static void describe_span(const look *l, const test_store *s, const vv_fold_span
              !p->has_terminal ? "" : p->terminal.lost ? ", link lost" : ", linked");
 }
 
-/* Fresh 0, rethrow 1; bytecode 0, native 1, engine 2, future 3. */
-static const char *const errors[] = {
-    "ask 0 2 \"NothingToAsk\" ends 1",
-    "careful 0 0 \"bad\" ends 0",
-    "careful 1 0 \"bad\" ends 1",
-    "fail-with 1 1 \"given\" ends 1",
-    "length 0 1 \"NoList\" ends 1",
-    "main 1 3 \"no stock\" ends 0",
-};
-
 static void describe_error(const look *l, const test_store *s, const vv_error_capture *e, char *out, size_t n)
 {
     char text[128];
@@ -251,22 +256,39 @@ static void describe_error(const look *l, const test_store *s, const vv_error_ca
     snprintf(out, n, "%s %u %u %s ends %u", name_of(l, e->function_id), e->kind, e->source, text, ends);
 }
 
+/* A program that is given as text. */
+static vm_run run_text(const char *program, const char *profile)
+{
+    char path[] = "/tmp/varve-vm-XXXXXX";
+    int fd = mkstemp(path);
+    ck_assert_int_ge(fd, 0);
+    size_t n = strlen(program);
+    ck_assert_int_eq(write(fd, program, n), (ssize_t)n);
+    close(fd);
+    vm_run r = run_vm(path, profile);
+    unlink(path);
+    return r;
+}
+
+static lines describe_all(const look *l, const test_store *s)
+{
+    lines got = {.n = 0};
+    ck_assert_uint_le(l->fold->span_count + l->fold->error_count, VV_ARRAY_LEN(got.lines));
+    for (size_t i = 0; i < l->fold->span_count; i++)
+        describe_span(l, s, &l->fold->spans[i], got.lines[got.n++], sizeof got.lines[0]);
+    for (size_t i = 0; i < l->fold->error_count; i++)
+        describe_error(l, s, &l->fold->errors[i], got.lines[got.n++], sizeof got.lines[0]);
+    return got;
+}
+
 /* Spans with their reasons, roles, ends and values; errors with their kind, source, thrower, value and links; and the
  * runtime id that the program has set. */
 START_TEST(gate_vm_evidence)
 {
     vm_run r = run_vm("examples/shop.vm", "1");
     look l = look_at(&r.store);
-    lines got = {.n = 0};
-    ck_assert_uint_le(l.fold->span_count, VV_ARRAY_LEN(got.lines));
-    for (size_t i = 0; i < l.fold->span_count; i++)
-        describe_span(&l, &r.store, &l.fold->spans[i], got.lines[got.n++], sizeof got.lines[0]);
-    assert_lines(&got, spans, VV_ARRAY_LEN(spans));
-    got.n = 0;
-    ck_assert_uint_le(l.fold->error_count, VV_ARRAY_LEN(got.lines));
-    for (size_t i = 0; i < l.fold->error_count; i++)
-        describe_error(&l, &r.store, &l.fold->errors[i], got.lines[got.n++], sizeof got.lines[0]);
-    assert_lines(&got, errors, VV_ARRAY_LEN(errors));
+    lines got = describe_all(&l, &r.store);
+    assert_lines(&got, evidence, VV_ARRAY_LEN(evidence));
     for (size_t i = 0; i < l.fold->span_count; i++)
         if (l.fold->spans[i].start.reasons & VV_REASON_ROOT)
             for (unsigned k = 0; k < 16; k++)
@@ -291,46 +313,71 @@ START_TEST(gate_vm_suppressed)
 }
 END_TEST
 
-/* The same output, status, counts and log, recorded, off, and where no file may grow; off, nothing is made. */
+/* Ways to run the same program, of which the first is whole. */
+static const struct {
+    const char *name, *profile, *memory;
+    rlim_t file_limit;
+} ways[] = {
+    {"recorded", "1", "0", RLIM_INFINITY},
+    {"off", "0", "0", RLIM_INFINITY},
+    {"no file may grow", "1", "0", 3000},
+    {"no file may be written", "1", "0", 0},
+    {"the least memory", "1", "8921088", RLIM_INFINITY},
+    {"too little memory", "1", "8921087", RLIM_INFINITY},
+};
+
+static vm_run run_vm_in(unsigned way)
+{
+    setenv("VM_LOG", "1", 1);
+    setenv("VM_MEMORY", ways[way].memory, 1);
+    return run_vm_limited("examples/shop.vm", ways[way].profile, ways[way].file_limit);
+}
+
+/* The same output, status, counts and log, whatever becomes of the recording. */
 START_TEST(gate_vm_is_the_same_anyhow)
 {
-    enum { LIMIT = 3000 };
+    vm_run whole = run_vm_in(0), r = run_vm_in((unsigned)_i);
+    ck_assert_int_eq(r.status, whole.status);
+    ck_assert_str_eq(r.out, whole.out);
+    ck_assert_str_eq(r.err, whole.err);
+    ck_assert_ptr_nonnull(strstr(whole.err, "main -: begins\n"));
+    store_remove(&whole.store);
+    store_remove(&r.store);
+}
+END_TEST
+
+/* Who does not take a LocalId rejects it and does not use it up; whom it is passed to is selected, and not who is
+ * called there; one that is only told what to capture selects nothing. */
+START_TEST(gate_vm_identity)
+{
+    static const char program[] = "fn main 0\n id\n capture +..\n try rejected\n int 1\n load 0\n with length 1\n"
+                                  " caught\nrejected:\n log rejected\n int 5\n load 0\n with outer 1\n pop\n"
+                                  " id\n capture +++\n pop\n int 6\n call outer 1\n return\n"
+                                  "fn outer 1\n load 0\n call inner 1\n return\nfn inner 1\n load 0\n return\n";
+    static const char *const want[] = {
+        "main 0 0 \"InvalidArgument\" ends 0",
+        "main because 1 roles 7: Ok, [] -> 6",
+        "outer because 4 roles 1: Ok, [5] -> -",
+    };
     setenv("VM_LOG", "1", 1);
-    vm_run on = run_vm("examples/shop.vm", "1"), off = run_vm("examples/shop.vm", "0");
-    struct rlimit old, small;
-    getrlimit(RLIMIT_FSIZE, &old);
-    small = (struct rlimit){LIMIT, old.rlim_max};
-    setrlimit(RLIMIT_FSIZE, &small);
-    vm_run limited = run_vm("examples/shop.vm", "1");
-    setrlimit(RLIMIT_FSIZE, &old);
-    ck_assert_int_ne(access(off.store.root, F_OK), 0);
-    const vm_run *others[] = {&off, &limited};
-    for (unsigned i = 0; i < VV_ARRAY_LEN(others); i++) {
-        ck_assert_int_eq(others[i]->status, on.status);
-        ck_assert_str_eq(others[i]->out, on.out);
-        ck_assert_str_eq(others[i]->err, on.err);
-        store_remove(&others[i]->store);
-    }
-    ck_assert_ptr_nonnull(strstr(on.err, "main -: begins\n"));
-    look l = look_at(&on.store);
-    ck_assert(l.fold->complete);
+    vm_run r = run_text(program, "1"), off = run_text(program, "0");
+    ck_assert_str_eq(r.err, "main -: rejected\n");
+    ck_assert_str_eq(off.err, r.err);
+    ck_assert_str_eq(off.out, r.out);
+    look l = look_at(&r.store);
+    lines got = describe_all(&l, &r.store);
+    assert_lines(&got, want, VV_ARRAY_LEN(want));
     look_done(&l);
-    store_remove(&on.store);
+    store_remove(&r.store);
+    store_remove(&off.store);
 }
 END_TEST
 
 /* An error that nobody catches: the execution has failed, the host says so, and the root is linked to it. */
 START_TEST(gate_vm_fails)
 {
-    static const char program[] = "fn main 0\n    try here\n    text first\n    throw\nhere:\n    call inner 1\n"
-                                  "fn inner 1\n    load 0\n    throw\n";
-    char path[] = "/tmp/varve-vm-XXXXXX";
-    int fd = mkstemp(path);
-    ck_assert_int_ge(fd, 0);
-    ck_assert_int_eq(write(fd, program, sizeof program - 1), sizeof program - 1);
-    close(fd);
-    vm_run r = run_vm(path, "1");
-    unlink(path);
+    vm_run r = run_text("fn main 0\n    try here\n    text first\n    throw\nhere:\n    call inner 1\n"
+                        "fn inner 1\n    load 0\n    throw\n", "1");
     ck_assert_int_eq(r.status, 1);
     ck_assert_str_eq(r.err, "vm: main: first\n");
     look l = look_at(&r.store);
@@ -458,7 +505,8 @@ int main(void)
     tcase_add_test(c, gate_vm_counts);
     tcase_add_test(c, gate_vm_evidence);
     tcase_add_test(c, gate_vm_suppressed);
-    tcase_add_test(c, gate_vm_is_the_same_anyhow);
+    tcase_add_loop_test(c, gate_vm_is_the_same_anyhow, 1, (int)VV_ARRAY_LEN(ways));
+    tcase_add_test(c, gate_vm_identity);
     tcase_add_test(c, gate_vm_fails);
     tcase_add_loop_test(c, gate_process_is_left_alone, 0, (int)VV_ARRAY_LEN(lives));
     return test_run();

@@ -42,12 +42,14 @@ esac
 exported=$(nm -D --defined-only "$library" | awk '{ sub(/@.*/, "", $3); print $3 }')
 none "libvarve exports varve_* and nothing else" "$(grep -v '^varve_' <<<"$exported")"
 # Each function that the header has is there: its declarations begin with VARVE_API.
-declared=$(tr '\n' ' ' <"$dir/usr/include/varve.h" | grep -o 'VARVE_API [^;]*(' | grep -o 'varve_[a-z0-9_]*(' | tr -d '(' | sort -u)
+declared=$(tr '\n' ' ' <"$dir/usr/include/varve.h" | grep -o 'VARVE_API [^;]*(' | grep -o 'varve_[a-z0-9_]*(' |
+    tr -d '(' | sort -u)
 none "and all that varve.h declares" "$(comm -23 <(echo "$declared") <(sort -u <<<"$exported"))"
 [ "$(wc -l <<<"$declared")" -gt 30 ]
 result $? "varve.h declares functions"
 none "libvarve links libc and libcrypto only" "$([ -n "$flags" ] ||
-    readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libc|libcrypto|ld-linux[-a-z0-9_]*)\.so')"
+    readelf -d "$library" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
+    grep -vE '^(libc|libcrypto|ld-linux[-a-z0-9_]*)\.so')"
 none "no function of the allocator is libvarve's" "$(nm "$library" 2>/dev/null |
     grep -E ' [TtWi] (malloc|calloc|realloc|free|aligned_alloc|memalign|posix_memalign|valloc|pvalloc|reallocarray)$')"
 
@@ -62,14 +64,18 @@ config()
 result $? "pkg-config --libs"
 export LD_LIBRARY_PATH=$dir/usr/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} BAML_PROFILE_DIR=$dir/.baml/profiles-v1
 examples=$dir/usr/doc/examples
-# runs OUT FLAG... FILE: built from the installed files, without a warning, and run: it prints nothing.
+# builds COMPILER FLAG...: $source from the installed files, without a warning.
 builds()
 {
+    local compiler=$1
+    shift
     # A compiler may be two words, flags are.
     # shellcheck disable=SC2046,SC2086
-    "$@" -Wall -Wextra -Werror -pthread $flags -o "$dir/program" "$source" $(config --cflags --libs) >"$dir/err" 2>&1
-    result $? "$(basename "$1") builds $(basename "$source") ($2)" "$dir/err"
+    $compiler "$@" -Wall -Wextra -Werror -pthread $flags -o "$dir/program" "$source" $(config --cflags --libs) \
+        >"$dir/err" 2>&1
+    result $? "$compiler builds $(basename "$source") ($1)" "$dir/err"
 }
+# runs ARGUMENT...: what was built prints nothing and leaves a store.
 runs()
 {
     rm -rf "$dir/.baml"
@@ -79,11 +85,15 @@ runs()
     [ -d "$dir/.baml/profiles-v1/streams" ]
     result $? "and leaves a store"
 }
-read -ra cc <<<"${CC:-cc}"
-compilers=("${cc[-1]}")
-[ -n "$flags" ] || for other in gcc clang; do
-    [ "$(basename "${cc[-1]}")" = $other ] || ! $other --version >/dev/null 2>&1 || compilers+=("$other")
-done
+# others COMPILER...: the ones that are there. None beside the build's where its sanitizer must be linked, too.
+others()
+{
+    [ -n "$flags" ] || for other in "$@"; do
+        case " ${CC:-cc} ${CXX:-g++} " in *" $other "*) continue ;; esac
+        ! $other --version >/dev/null 2>&1 || echo "$other"
+    done
+}
+mapfile -t compilers < <(echo "${CC:-cc}"; others gcc clang)
 for compiler in "${compilers[@]}"; do
     source=$examples/plain.c
     for standard in c11 c17 c2x; do
@@ -131,8 +141,10 @@ int main()
     return 0;
 }
 END
-compilers=("${CXX:-g++}")
-[ -n "$flags" ] || compilers+=(clang++)
+case "$flags${CC:-cc}" in
+-*clang) CXX=${CXX:-clang++} ;;
+esac
+mapfile -t compilers < <(echo "${CXX:-g++}"; others clang++)
 for compiler in "${compilers[@]}"; do
     $compiler --version >/dev/null 2>&1 || continue
     for standard in c++11 c++17 c++20; do
