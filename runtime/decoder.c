@@ -127,6 +127,8 @@ static void tell_start(vv_decoder *d, vv_lthread *t, uint64_t ns)
     }
     s->name = (vv_str){t->name, t->name_len};
     vv_fact_add(d, t->exec, &f, VV_PART_THREAD);
+    uint64_t flight = t->exec->flight_batch;
+    vv_facts_need(&t->exec->facts, false, s->has_parent && flight && t->parent_batch == flight);
     t->told = true;
     t->batch = t->exec->batch;
 }

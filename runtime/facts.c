@@ -53,10 +53,10 @@ void vv_facts_add(vv_facts *q, const vv_fact *f, vv_part part)
     q->parts.n[part]++;
 }
 
-void vv_facts_need(vv_facts *q, bool start, bool capture)
+void vv_facts_need(vv_facts *q, bool start, bool named)
 {
-    if (start || capture)
-        q->needs[q->need_count++] = (vv_need){q->last, start, capture};
+    if (start || named)
+        q->needs[q->need_count++] = (vv_need){q->last, start, named};
 }
 
 void vv_facts_taken(vv_facts *q, vv_governor *g, vv_parts *ret_parts)
@@ -144,20 +144,32 @@ void vv_facts_flight_committed(vv_facts *q)
     q->need_count = 0;
 }
 
+/* A section of one fact, which what is read of it may point into. */
+typedef struct {
+    uint8_t bytes[8 + FACT_BYTES_MAX];
+} one_fact;
+
 /* The encoded fact of n bytes at p. */
-static bool fact_at(const uint8_t *p, size_t n, vv_fact *ret)
+static bool fact_at(one_fact *o, const uint8_t *p, size_t n, vv_fact *ret)
 {
-    uint8_t section[8 + FACT_BYTES_MAX];
     if (n > FACT_BYTES_MAX)
         return false;
-    vv_put64(section, 1);
-    memcpy(section + 8, p, n);
+    vv_put64(o->bytes, 1);
+    memcpy(o->bytes + 8, p, n);
     vv_evidence_cursor c;
-    vv_evidence_open(&c, section, 8 + n, 1);
-    bool ok = vv_evidence_next(&c, ret);
-    if (ok && ret->tag == VV_FACT_THREAD_START)
-        ret->thread_start.name = (vv_str){"", 0}; /* a view of what ends here, that nobody asks for */
-    return ok;
+    vv_evidence_open(&c, o->bytes, 8 + n, 1);
+    return vv_evidence_next(&c, ret);
+}
+
+/* What a fact names is lost. */
+static void unname(vv_fact *f, uint8_t link_loss)
+{
+    if (f->tag == VV_FACT_TERMINAL_ERROR) {
+        f->terminal_error.lost = true;
+        f->terminal_error.loss = link_loss;
+    } else if (f->tag == VV_FACT_THREAD_START) {
+        f->thread_start.has_parent = f->thread_start.has_spawn_call = false;
+    }
 }
 
 /* The part of a value's state. */
@@ -228,14 +240,14 @@ uint64_t vv_facts_flight_lost(vv_facts *q, uint8_t link_loss, vv_accounting *a, 
         n = FACT_HEAD + vv_be32(q->bytes + at + 1);
         const vv_need *rests = need < q->need_count && q->needs[need].at == at ? &q->needs[need++] : NULL;
         vv_fact f;
-        if (!rests || !fact_at(q->bytes + at, n, &f)) {
+        one_fact one;
+        if (!rests || !fact_at(&one, q->bytes + at, n, &f)) {
             memmove(q->bytes + to, q->bytes + at, n);
             to += n;
         } else if (rests->start) {
             drop(q, &f, a, h);
         } else {
-            f.terminal_error.lost = true;
-            f.terminal_error.loss = link_loss;
+            unname(&f, link_loss);
             to += put_fact(q->bytes + to, &f);
         }
     }
@@ -263,8 +275,9 @@ size_t vv_facts_lose_values(uint8_t *p, size_t n, vv_parts *parts,
     for (size_t at = 0, each; at < n; at += each) {
         each = FACT_HEAD + vv_be32(p + at + 1);
         vv_fact f;
+        one_fact one;
         vv_part part;
-        vv_value_state *v = fact_at(p + at, each, &f) ? value_of(&f, &part) : NULL;
+        vv_value_state *v = fact_at(&one, p + at, each, &f) ? value_of(&f, &part) : NULL;
         uint8_t code;
         if (v && !v->lost && lost(ctx, &v->cid, &code)) {
             *v = (vv_value_state){.lost = true, .loss = code};

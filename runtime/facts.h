@@ -37,10 +37,11 @@ typedef struct {
     uint32_t n[VV_PARTS];
 } vv_parts;
 
-/* A fact that rests on the group in flight. */
+/* A fact that rests on the group in flight: on the start of what it is of, or on what it names (a capture, a thread's
+ * parent), which it can do without. */
 typedef struct {
     size_t at; /* in the queue's bytes */
-    bool start, capture;
+    bool start, named;
 } vv_need;
 
 typedef struct {
@@ -58,7 +59,7 @@ bool vv_facts_room(vv_facts *q, vv_governor *g, bool manual, bool needs);
 /* Queues a fact, for which room was made. */
 void vv_facts_add(vv_facts *q, const vv_fact *f, vv_part part);
 /* The fact queued last rests on the group in flight. */
-void vv_facts_need(vv_facts *q, bool start, bool capture);
+void vv_facts_need(vv_facts *q, bool start, bool named);
 /* The queue starts over; what it held is told in *ret_parts. Memory of Manual is given back. */
 void vv_facts_taken(vv_facts *q, vv_governor *g, vv_parts *ret_parts);
 void vv_facts_done(vv_facts *q, vv_governor *g);
@@ -70,7 +71,7 @@ void vv_parts_count(const vv_parts *p, uint64_t ret[VV_EVIDENCE_PARTS]);
 void vv_parts_settle(const vv_parts *p, bool committed, bool disk, vv_accounting *a, vv_health *h);
 
 /* The group in flight is committed: nothing is left to need. Or lost: facts whose start was in it go (their number is
- * returned), links whose capture was in it, or rested on it, name the loss. */
+ * returned), links whose capture was in it, or rested on it, name the loss, threads whose parent was name none. */
 void vv_facts_flight_committed(vv_facts *q);
 uint64_t vv_facts_flight_lost(vv_facts *q, uint8_t link_loss, vv_accounting *a, vv_health *h);
 
