@@ -30,10 +30,15 @@ struct vv_server {
 
 /* A resource: a view of the store, or a page about the server. */
 typedef struct {
-    const char *path; /* {id} stands for one segment */
+    const char *path; /* a segment such as {id} stands for any one that is not empty; two at most */
     vv_view *view;
     void (*page)(vv_json *j, const vv_page_facts *facts);
 } route;
+
+/* What stands in a path for the segments in braces, in their order. */
+typedef struct {
+    vv_str items[2];
+} route_ids;
 
 static const route routes[] = {
     {"/api/v1", NULL, vv_page_index},
@@ -55,22 +60,30 @@ typedef struct {
     uint64_t index_ns, fold_ns, view_ns, encode_ns;
 } exchange;
 
-static bool route_matches(const char *pattern, const char *path, vv_str *ret_id)
+static bool route_matches(const char *pattern, const char *path, route_ids *ret)
 {
-    const char *open = strchr(pattern, '{');
-    if (!open)
-        return strcmp(pattern, path) == 0;
-    size_t n = (size_t)(open - pattern);
-    if (strncmp(pattern, path, n) != 0 || path[n] == 0 || strchr(path + n, '/'))
-        return false;
-    *ret_id = vv_cstr(path + n);
-    return true;
+    size_t ids = 0;
+    *ret = (route_ids){0};
+    while (*pattern && *path) {
+        if (*pattern != '{') {
+            if (*pattern++ != *path++)
+                return false;
+            continue;
+        }
+        size_t n = strcspn(path, "/");
+        if (n == 0)
+            return false;
+        ret->items[ids++] = (vv_str){path, n};
+        path += n;
+        pattern = strchr(pattern, '}') + 1;
+    }
+    return !*pattern && !*path;
 }
 
-static const route *find_route(const char *path, vv_str *ret_id)
+static const route *find_route(const char *path, route_ids *ret)
 {
     for (size_t i = 0; i < VV_ARRAY_LEN(routes); i++)
-        if (route_matches(routes[i].path, path, ret_id))
+        if (route_matches(routes[i].path, path, ret))
             return &routes[i];
     return NULL;
 }
@@ -362,7 +375,7 @@ static void respond_answer(exchange *x, vv_answer *a, const char *etag)
         refuse(x, VV_PROBLEM_BUSY, NULL, "no memory for the answer");
 }
 
-static void serve_view(exchange *x, const route *r, vv_str id)
+static void serve_view(exchange *x, const route *r, const route_ids *ids)
 {
     const vv_look *look;
     char etag[65];
@@ -374,7 +387,7 @@ static void serve_view(exchange *x, const route *r, vv_str id)
         make_etag(x, look->generation, etag);
         if (!not_modified(x, etag)) {
             vv_query q = {.library = x->server->library, .look = look, .params = x->target.params,
-                          .param_count = x->target.param_count, .id = id};
+                          .param_count = x->target.param_count, .id = ids->items[0], .sub = ids->items[1]};
             vv_error err = {0};
             vv_answer a;
             vv_answer_init(&a);
@@ -442,8 +455,8 @@ static void serve_root(exchange *x)
 
 static void serve(exchange *x)
 {
-    vv_str id = {NULL, 0};
-    const route *r = find_route(x->target.path, &id);
+    route_ids ids;
+    const route *r = find_route(x->target.path, &ids);
     bool root = strcmp(x->target.path, "/") == 0;
     vv_response asset = {0};
     if (!r && !root && !vv_asset_respond(&asset, x->server->web_dir, x->target.path, x->rq)) {
@@ -453,7 +466,7 @@ static void serve(exchange *x)
     if (strcmp(x->rq->method, "GET") != 0 && strcmp(x->rq->method, "HEAD") != 0)
         refuse(x, VV_PROBLEM_METHOD, NULL, "resources are only read here");
     else if (r && r->view)
-        serve_view(x, r, id);
+        serve_view(x, r, &ids);
     else if (r)
         serve_page(x, r);
     else if (x->target.param_count)

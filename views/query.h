@@ -18,7 +18,7 @@ typedef struct {
     const vv_look *look;
     const vv_param *params;
     size_t param_count;
-    vv_str id; /* of the path, where a resource has one */
+    vv_str id, sub; /* of the path, where a resource has one or two: "/executions/{id}/spans/{sub}" */
 
     const char *parameter;                   /* the one at fault, after VV_ERR_ARG, NOTFOUND or AMBIGUOUS */
     vv_thread_ref matches[VV_QUERY_MATCHES]; /* after VV_ERR_AMBIGUOUS */
