@@ -102,7 +102,8 @@ static void on_domain_loaded(void *me, varve_domain_id id)
         return;
     }
     d->engine = varve_engine_open(rec.session, &(varve_engine_info){.source_label = desc.name,
-                                                                    .revision_label = desc.revision});
+                                                                    .revision_label = desc.revision,
+                                                                    .roles = desc.roles});
     pthread_mutex_lock(&rec.lock);
     bool told_before = vv_idmap_get(&rec.domains, id);
     bool kept = !told_before && vv_idmap_put(&rec.domains, id, d);

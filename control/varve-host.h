@@ -193,6 +193,13 @@ VARVE_API uint64_t varve_host_detach_step(varve_host *host, int *ret_tid);
  *
  * The session is the host's: open, active, closed by it after varve_host_close; the hooks are not called in between any
  * more. VARVE_E_REFUSED where it is off, and nothing is attached: the host runs on without hooks.
+ *
+ * Evidence, which the contract has no events for, the host gives it by varve.h itself, beside the hooks: where this
+ * returned VARVE_OK and map_thread, map_function and map_site are the recorder's (it is the main profiler), a thread's
+ * cookie is its varve_thread, NULL where it isn't recorded, and a function's and a site's are their numbers. A call may
+ * then begin by varve_call_begin_as instead of `enter_at`; varve_value_begin, varve_error_begin and
+ * varve_call_set_runtime_id are called as varve.h says, with the hooks around them. Which values the host gives it says
+ * in varve_domain_desc.roles.
  */
 typedef struct varve_session varve_session;
 VARVE_API varve_code varve_recorder_attach(varve_host *host, varve_session *session);

@@ -151,6 +151,7 @@ typedef struct {
 typedef struct {
     size_t size;
     const char *name, *revision;
+    unsigned roles; /* values that the host gives the recorder: VARVE_INPUT | ... of varve.h; 0: none */
 } varve_domain_desc;
 typedef struct {
     size_t size;

@@ -1,5 +1,4 @@
--- Which calls are recorded one by one: the run itself, LLM functions, and calls that get an id. Run it with varve-lua,
--- then `varve spans`.
+-- Which calls are recorded one by one: the run itself, LLM functions, and calls that get an id.
 local ask = varve.llm(function(question)
   return "an answer to " .. question
 end)

@@ -11,6 +11,7 @@
 #include "hosts/lua/identity.h"
 #include "hosts/lua/live.h"
 #include "hosts/lua/public.h"
+#include "hosts/lua/unwind.h"
 
 /*
  * The fixed region: a reservation of address space, cut from the bottom. Sizes are rounded up to 16 classes a power of
@@ -110,6 +111,8 @@ static void note_free(void *ptr, size_t size)
         vl_public_freed(ptr);
     else if (size == sizeof(vl_proto))
         vl_code_freed(ptr);
+    if (vl_unwind_remembers)
+        vl_unwind_freed(ptr);
     if (size == thread_block) {
         vl_shadow *s = vl_ptrmap_get(&vl.threads, ptr);
         if (s)

@@ -119,4 +119,5 @@ bool vl_call_id_set(lua_State *L, lua_Debug *ar, const char *text)
 void vl_call_id_freed(const void *block)
 {
     free(vl_ptrmap_remove(&by_activation, block));
+    vl_call_ids_kept = by_activation.used;
 }

@@ -190,12 +190,15 @@ static const char *symbol_of(lua_CFunction f)
     return dladdr(address, &info) && info.dli_saddr == address ? info.dli_sname : NULL;
 }
 
-const char *vl_cnames_get(lua_State *L, lua_CFunction f)
+const char *vl_cnames_known(lua_CFunction f)
 {
     const char *name = vl_ptrmap_get(&names, (const void *)(uintptr_t)f);
-    if (name)
-        return name;
-    read_tables(L);
-    name = vl_ptrmap_get(&names, (const void *)(uintptr_t)f);
     return name ? name : symbol_of(f);
+}
+
+const char *vl_cnames_get(lua_State *L, lua_CFunction f)
+{
+    if (!vl_ptrmap_get(&names, (const void *)(uintptr_t)f))
+        read_tables(L);
+    return vl_cnames_known(f);
 }

@@ -195,7 +195,7 @@ void vl_resume_end(vl_resume *r, int status)
     }
     leave(s, s->tick);
     if (failed)
-        vl_fault_handed_on(vl.current);
+        vl_fault_handed_on(vl.current, s);
 }
 
 /*
@@ -237,7 +237,7 @@ void vl_reset_end(vl_resume *r)
         VARVE_RAISE(vl.host, thread_resumed, vl_id(vl.current), ticks);
     }
     if (failed)
-        vl_fault_handed_on(vl.current);
+        vl_fault_handed_on(vl.current, s);
 }
 
 static void end_stopped(vl_shadow *s, varve_ending how, uint64_t ticks)

@@ -12,6 +12,8 @@
 #include "hosts/lua/cnames.h"
 #include "hosts/lua/interpose.h"
 #include "hosts/lua/host.h"
+#include "hosts/lua/select.h"
+#include "hosts/lua/unwind.h"
 #include "hosts/lua/varvelib.h"
 
 #define LUA_INIT "LUA_INIT"
@@ -46,7 +48,7 @@ int vl_driver_report(lua_State *L, int status)
 }
 
 /* Turns an error value into a text with a traceback, unless it is an object that has a text of its own. */
-static int describe_error(lua_State *L)
+static int described(lua_State *L)
 {
     const char *text = lua_tostring(L, 1);
     if (!text) {
@@ -56,6 +58,13 @@ static int describe_error(lua_State *L)
     }
     luaL_traceback(L, L, text, 1);
     return 1;
+}
+
+static int describe_error(lua_State *L)
+{
+    int n = described(L);
+    vl_unwind_original(L, 1);
+    return n;
 }
 
 static void stop_hook(lua_State *L, lua_Debug *ar)
@@ -272,8 +281,10 @@ static bool run_program(lua_State *L, const options *o, int argc, char **argv)
         return false;
     if (!run_options(L, argv, o->script))
         return false;
+    int before = lua_gettop(L);
     if (o->script < argc && run_script(L, argv + o->script) != LUA_OK)
         return false;
+    int results = o->interactive ? 0 : lua_gettop(L) - before;
     if (o->interactive) {
         vl_repl(L);
     } else if (o->script == argc && !o->execute && !o->version) {
@@ -284,6 +295,7 @@ static bool run_program(lua_State *L, const options *o, int argc, char **argv)
             run_file(L, NULL);
         }
     }
+    vl_select_root_output(L, before + 1, results);
     return true;
 }
 
@@ -310,6 +322,7 @@ bool vl_driver_run(lua_State *L, int argc, char **argv)
     set_arg_table(L, argv, argc, o.script);
     lua_gc(L, LUA_GCGEN, 0, 0);
     vl_cnames_add(describe_error, "lua.message_handler");
-    vl_host_open(L, script_file(&o, argc, argv));
+    int first = o.script + 1 < argc ? o.script + 1 : argc;
+    vl_host_open(L, script_file(&o, argc, argv), (const char *const *)argv + first, argc - first);
     return run_program(L, &o, argc, argv);
 }

@@ -4,6 +4,7 @@
 #include <lauxlib.h>
 
 #include "hosts/lua/layout.h"
+#include "hosts/lua/unwind.h"
 
 #define COLLECTABLE 0x40 /* a bit of a value's tag */
 
@@ -62,6 +63,8 @@ void vl_fault_jump(const void *where)
     if (!state->allowhook && s->hook_jump != state->error_jump)
         return;
     s->hook_jump = NULL;
+    vl_fault_settle(s, state->ci); /* an error before this one, which no event has told of yet */
+    vl_unwind_thrown(s, L);
     tell_thrown(s, object_of(state, state->error_jump->status)); /* the frames are whole yet */
     set_throwing(s, true);
 }
@@ -85,6 +88,7 @@ void vl_fault_open(lua_State *L)
 void vl_fault_unwind(vl_shadow *s, uint32_t n, uint64_t ticks)
 {
     if (!s->throwing) {
+        vl_unwind_late(s, n);
         set_throwing(s, true);
         tell_thrown(s, 0);
     }
@@ -101,6 +105,7 @@ static void tell_caught(vl_shadow *s, uint32_t n)
 void vl_fault_land(vl_shadow *s, uint32_t n)
 {
     vl_fault_unwind(s, n, n < s->depth ? varve_ticks() : 0);
+    vl_unwind_caught(s, n, s);
     tell_caught(s, n);
 }
 
@@ -113,8 +118,9 @@ void vl_fault_caught(lua_State *L)
         vl_fault_land(s, n);
 }
 
-void vl_fault_handed_on(vl_shadow *resumer)
+void vl_fault_handed_on(vl_shadow *resumer, const vl_shadow *from)
 {
+    vl_unwind_caught(resumer, resumer->depth, from);
     tell_caught(resumer, resumer->depth);
 }
 

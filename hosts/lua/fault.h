@@ -19,7 +19,7 @@ void vl_fault_unwind(vl_shadow *s, uint32_t n, uint64_t ticks);
 void vl_fault_land(vl_shadow *s, uint32_t n);
 /* The C function that runs in L has an error that a protected call gave it. */
 void vl_fault_caught(lua_State *L);
-/* The error of a coroutine has gone to `resumer`. */
-void vl_fault_handed_on(vl_shadow *resumer);
+/* The error of the coroutine `from` has gone to `resumer`. */
+void vl_fault_handed_on(vl_shadow *resumer, const vl_shadow *from);
 /* An event of the activation ci: if the shadow was throwing, that one has the error. */
 void vl_fault_settle(vl_shadow *s, const void *ci);

@@ -7,7 +7,9 @@
 #include "hosts/lua/fault.h"
 #include "hosts/lua/identity.h"
 #include "hosts/lua/live.h"
+#include "hosts/lua/select.h"
 #include "hosts/lua/tell.h"
+#include "hosts/lua/unwind.h"
 
 /* The site of a call out of the frame `top`, whose activation is `caller`. */
 static inline const vl_site *call_site(lua_State *L, const vl_frame *top, const vl_callinfo *caller)
@@ -23,20 +25,29 @@ static inline const vl_site *call_site(lua_State *L, const vl_frame *top, const 
     return vl_site_slow(L, caller, code, (uint32_t)pc);
 }
 
-static inline vl_code *identify(lua_State *L, lua_Debug *ar, const vl_callinfo *ci)
+/* NULL: it must be looked at before it is called. */
+static inline vl_code *plain_code(const vl_callinfo *ci)
 {
-    const void *key = vl_function_key(ci->func);
-    vl_code *code = vl_ptrmap_get(&vl.codes, key);
-    if (__builtin_expect(!code || !code->function->mapped, 0))
-        return vl_identify_slow(L, ar, key);
-    return code;
+    vl_code *code = vl_ptrmap_get(&vl.codes, vl_function_key(ci->func));
+    return __builtin_expect(code && code->plain, 1) ? code : NULL;
+}
+
+static vl_code *identify(lua_State *L, lua_Debug *ar, const vl_callinfo *ci)
+{
+    vl_code *code = plain_code(ci);
+    return code ? code : vl_identify_slow(L, ar, vl_function_key(ci->func));
+}
+
+static inline bool at_caller(vl_shadow *s, const void *caller)
+{
+    return __builtin_expect(s->depth && s->frames[s->depth - 1].ci == caller, 1) || vl_shadow_unwind(s, caller);
 }
 
 static inline bool push(vl_shadow *s, const void *ci, vl_code *code, const vl_site *site)
 {
     if (__builtin_expect(s->depth == s->cap, 0) && !vl_shadow_grow(s))
         return false;
-    s->frames[s->depth] = (vl_frame){ci, code, code->function, site, code->function->tail_line < 0};
+    s->frames[s->depth] = (vl_frame){ci, code, code->function, site, code->function->tail_line < 0, false};
     atomic_signal_fence(memory_order_release); /* whoever interrupts sees whole frames */
     s->depth++;
     return true;
@@ -81,22 +92,47 @@ static __attribute__((noinline)) void call_without_caller(vl_shadow *s, lua_Stat
     /* With no call open, time since the last event would be nobody's. */
     uint64_t ticks = s->depth ? varve_ticks() : s->tick;
     if (push(s, ar->i_ci, code, vl_live_site(NULL, 0))) {
-        vl.enter_at(s->cookie, code->function->cookie, 0, ticks);
+        vl_enter_top(s, L, ar, ticks);
         vl_tell_entered(s, L, ar, ticks);
     }
+}
+
+/* Any call: a function's first one, or one that policy may select. */
+static __attribute__((noinline)) void call_in_full(vl_shadow *s, lua_State *L, lua_Debug *ar)
+{
+    const vl_callinfo *ci = (const vl_callinfo *)(void *)ar->i_ci;
+    vl_code *code = identify(L, ar, ci);
+    if (!at_caller(s, ci->previous)) {
+        call_without_caller(s, L, ar, code);
+        return;
+    }
+    const vl_site *site = call_site(L, &s->frames[s->depth - 1], ci->previous);
+    if (!push(s, ci, code, site))
+        return;
+    uint64_t ticks = varve_ticks();
+    vl_enter_top(s, L, ar, ticks);
+    vl_tell_entered(s, L, ar, ticks);
 }
 
 /* `tell`: beside the fast hooks there is somebody who wants the events. */
 static inline __attribute__((always_inline)) void on_call(vl_shadow *s, lua_State *L, lua_Debug *ar, bool tell)
 {
     const vl_callinfo *ci = (const vl_callinfo *)(void *)ar->i_ci;
-    vl_code *code = identify(L, ar, ci);
-    const vl_callinfo *caller = ci->previous;
-    if (__builtin_expect(!s->depth || s->frames[s->depth - 1].ci != caller, 0) && !vl_shadow_unwind(s, caller)) {
+    vl_code *code = plain_code(ci);
+    if (!code) {
+        call_in_full(s, L, ar);
+        return;
+    }
+    if (!at_caller(s, ci->previous)) {
         call_without_caller(s, L, ar, code);
         return;
     }
-    const vl_site *site = call_site(L, &s->frames[s->depth - 1], caller);
+    const vl_frame *top = &s->frames[s->depth - 1];
+    if (!top->code->code && __builtin_expect(top->code->passes_id, 0)) {
+        call_in_full(s, L, ar);
+        return;
+    }
+    const vl_site *site = call_site(L, top, ci->previous);
     if (!push(s, ci, code, site))
         return;
     if (!tell) {
@@ -115,12 +151,15 @@ static inline __attribute__((always_inline)) void on_return(vl_shadow *s, lua_St
         return;
     if (__builtin_expect(s->depth <= s->floor, 0))
         return;
-    if (!tell && s->depth > 1) {
+    bool output = s->frames[s->depth - 1].output;
+    if (!tell && !output && s->depth > 1) {
         s->depth--;
         vl.leave(s->cookie, VARVE_ENDED_OK);
         return;
     }
     uint64_t ticks = varve_ticks();
+    if (output)
+        vl_select_output(s, L, ar);
     vl_tell_left(s, L, ar, VARVE_ENDED_OK, ticks);
     if (!--s->depth)
         s->tick = ticks;
@@ -139,11 +178,13 @@ static void on_tail_call(vl_shadow *s, lua_State *L, lua_Debug *ar)
     vl_frame *f = &s->frames[s->depth - 1];
     const vl_site *site = vl_tail_site(f->function, f->line);
     uint64_t ticks = varve_ticks();
+    if (f->output)
+        vl_select_output(s, L, NULL);
     vl_tell_left(s, L, NULL, VARVE_ENDED_OK, ticks);
     vl.leave_at(s->cookie, VARVE_ENDED_OK, ticks);
     f = &s->frames[s->depth - 1];
-    *f = (vl_frame){ci, code, code->function, site, code->function->tail_line < 0};
-    vl.enter_at(s->cookie, code->function->cookie, site->cookie, ticks);
+    *f = (vl_frame){ci, code, code->function, site, code->function->tail_line < 0, false};
+    vl_enter_top(s, L, ar, ticks);
     vl_tell_entered(s, L, ar, ticks);
 }
 
@@ -175,6 +216,8 @@ static __attribute__((noinline)) void on_event_slow(vl_shadow *s, lua_State *L, 
     const vl_callinfo *ci = (const vl_callinfo *)(void *)ar->i_ci;
     if (vl.deferred & VL_DEFERRED_THROW)
         vl_fault_settle(s, ar->event == LUA_HOOKCALL ? ci->previous : ci);
+    if (vl.deferred & VL_DEFERRED_CAUGHT)
+        vl_unwind_event(s, ci, ar->event);
     if (vl.deferred & VL_DEFERRED_DEATHS)
         vl_live_settle();
     on_event(s, L, ar, true);

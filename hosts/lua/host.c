@@ -17,6 +17,8 @@
 #include "hosts/lua/layout.h"
 #include "hosts/lua/live.h"
 #include "hosts/lua/public.h"
+#include "hosts/lua/select.h"
+#include "hosts/lua/unwind.h"
 
 #define SUPPORTED                                                                                                    \
     (VARVE_MON_FUNCTION_UNLOADS | VARVE_MON_MODULE_LOADS | VARVE_MON_DOMAIN_LOADS | VARVE_MON_FUNCTION_LOADS |       \
@@ -76,6 +78,8 @@ static struct {
     pid_t process;
     const char *const *profilers;
     size_t profiler_count;
+    const char *const *arguments; /* the script's */
+    int argument_count;
 } at;
 
 /* The SHA-256 of a regular file, in hex; "" where it can't be read. */
@@ -151,6 +155,7 @@ static void begin_root_frame(const void *ci)
     vl.main.depth = vl.main.floor = 1;
     uint64_t ticks = varve_ticks();
     vl.enter_at(vl.main.cookie, function.cookie, 0, ticks);
+    vl_select_root_begin(vl.script, at.arguments, at.argument_count);
     VARVE_RAISE(vl.host, call_entered, vl_id(&vl.main), vl_id(&function), NULL, ticks);
 }
 
@@ -161,11 +166,12 @@ static void begin(lua_State *L, const void *ci)
     file_digest(vl.script, digest);
     vl_info_set_domain(vl.script ? vl.script : "lua", *digest ? digest : NULL);
     vl_cnames_open(L);
+    vl_unwind_open(L);
     take_hooks(NULL);
     vl.main.L = L;
     vl.current = &vl.main;
     *(vl_shadow **)lua_getextraspace(L) = &vl.main;
-    varve_recorder_attach(vl.host, at.session);
+    vl.recorded = varve_recorder_attach(vl.host, at.session) == VARVE_OK;
     load_profilers();
     varve_host_started(vl.host);
     take_hooks(varve_host_hooks(vl.host));
@@ -199,7 +205,7 @@ static void drop_session(void)
     at.session = NULL;
 }
 
-void vl_host_open(lua_State *L, const char *script)
+void vl_host_open(lua_State *L, const char *script, const char *const *arguments, int n)
 {
     lua_Debug ar;
     if (!vl_interpose_works(L)) {
@@ -209,6 +215,8 @@ void vl_host_open(lua_State *L, const char *script)
         return;
     }
     vl.script = script;
+    at.arguments = arguments;
+    at.argument_count = n;
     at.session = varve_session_open(&(varve_options){.struct_size = sizeof(varve_options),
                                                      .host_version = "varve-lua 0.1.0"});
     bool ready = is_wanted() && choose_hook(L) && lua_getstack(L, 0, &ar) && vl_shadow_grow(&vl.main) &&
@@ -245,6 +253,6 @@ void vl_host_close(bool failed, varve_ending status)
     varve_host_close(vl.host);
     vl.host = (varve_host *)(void *)&nobody;
     take_hooks(NULL);
-    vl_interpreter = false;
+    vl_interpreter = vl.recorded = false;
     drop_session();
 }

@@ -52,7 +52,9 @@ typedef struct vl_code {
     vl_function *function;
     const uint32_t *code; /* its instructions, NULL for a C function */
     uint32_t code_size;
+    bool plain;           /* its function is mapped, and policy does not select its calls by what they are */
     bool llm;             /* policy.llm of its calls */
+    bool passes_id;       /* it is varve.call */
     vl_site **sites;      /* by instruction, NULL = not looked up yet; made at the first call out of here */
     const struct vl_proto *proto;
     struct vl_code *next, **link; /* of the function's */
@@ -64,7 +66,22 @@ typedef struct {
     vl_function *function;
     const vl_site *site;
     uint32_t line; /* the line it is on, where it is watched; else 0 */
+    bool output;   /* its results are to be captured (select.h) */
 } vl_frame;
+
+/* A value that was thrown, by its bits. tag 0xff: unknown. */
+typedef struct {
+    const void *bits;
+    uint8_t tag;
+} vl_thrown;
+
+/* What a protected call gave back last. */
+typedef struct {
+    vl_thrown value;
+    uint32_t depth; /* of the frame that made the protected call; 0: none yet */
+    bool future;    /* it came out of another coroutine */
+    bool inside;    /* that frame runs */
+} vl_caught;
 
 typedef enum { VL_THREAD_FRESH, VL_THREAD_RUNNING, VL_THREAD_SUSPENDED, VL_THREAD_OVER } vl_thread_state;
 
@@ -78,6 +95,10 @@ typedef struct vl_shadow {
     bool alive;                 /* enumeration finds it: thread_created was or is being raised, its end not yet */
     bool started;               /* thread_started was raised */
     bool throwing;              /* an error has left its frames, and no event has told yet who has it */
+    /* unwind.h */
+    vl_thrown thrown;
+    vl_caught caught;
+    const struct vl_protected *protected; /* the innermost */
     uint64_t tick;              /* of the last switch or of the last end that emptied the stack */
     uint64_t resumed;           /* tick of the last resume */
     struct vl_shadow *resumer;  /* who waits while this runs */
@@ -96,6 +117,7 @@ typedef struct vl_shadow {
 enum {
     VL_DEFERRED_DEATHS = 1, /* live.h: something was freed in a collection */
     VL_DEFERRED_THROW = 2,  /* fault.h: a shadow is throwing */
+    VL_DEFERRED_CAUGHT = 4, /* unwind.h: the call that made a protected call, which failed, still runs */
 };
 
 typedef struct {
@@ -109,6 +131,7 @@ typedef struct {
     void (*suspend)(void *thread, uint64_t ticks);
     void (*resume)(void *thread, uint64_t ticks);
     const varve_hooks *hooks; /* NULL: none */
+    bool recorded;         /* the recorder is the main profiler: cookies are varve.h's handles and numbers */
     lua_State *L;          /* the main state; NULL while nobody is told anything */
     vl_shadow main, *all, *current;
     bool private_layout;   /* layout.h holds */
@@ -125,8 +148,9 @@ extern __thread bool vl_interpreter;
 
 /* Profilers that the command line asked for: FILE.so or FILE.so=ARGUMENTS each. They stay the caller's. */
 void vl_host_profilers(const char *const *specs, size_t n);
-/* Starts in L, from its running C function on. Does nothing where profiling is off and no profiler is asked for. */
-void vl_host_open(lua_State *L, const char *script);
+/* Starts in L, from its running C function on, for a script (NULL: none) with n arguments. Does nothing where profiling
+ * is off and no profiler is asked for. */
+void vl_host_open(lua_State *L, const char *script, const char *const *arguments, int n);
 /* The execution's result becomes `failed`; frames still open end as `status`. Safe to call again, or without an
  * open. */
 void vl_host_close(bool failed, varve_ending status);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "hosts/lua/callid.h"
 #include "hosts/lua/chunk.h"
 #include "hosts/lua/cnames.h"
 #include "hosts/lua/live.h"
@@ -39,6 +40,7 @@ static vl_code *learn_c_function(lua_State *L, lua_Debug *ar, const void *key, l
         return &no_code;
     }
     code->function = function;
+    code->passes_id = f == vl_call_function;
     vl_live_c_function(function);
     return code;
 }
@@ -57,6 +59,7 @@ vl_code *vl_identify_slow(lua_State *L, lua_Debug *ar, const void *key)
         return &no_code;
     if (!code->function->mapped)
         vl_live_map(code->function);
+    code->plain = !code->llm;
     return code;
 }
 
@@ -72,8 +75,32 @@ void vl_identify_as_llm(lua_State *L, int index)
     vl_code *code = key ? vl_ptrmap_get(&vl.codes, key) : vl_public_code(L, &ar);
     if (!code)
         code = f ? learn_c_function(L, NULL, key, f) : key ? vl_chunk_stranger(L, &ar, key) : NULL;
-    if (code && code != &no_code)
+    if (code && code != &no_code) {
         code->llm = true;
+        code->plain = false;
+    }
+}
+
+const char *vl_identify_name(lua_State *L)
+{
+    static char text[260];
+    lua_CFunction f = lua_tocfunction(L, -1);
+    const vl_code *code;
+    if (f || vl.private_layout) {
+        code = vl_ptrmap_get(&vl.codes, f ? (const void *)(uintptr_t)f : vl_closure_proto(lua_topointer(L, -1)));
+    } else {
+        lua_Debug ar;
+        lua_pushvalue(L, -1);
+        lua_getinfo(L, ">S", &ar);
+        code = vl_public_known(&ar);
+    }
+    const char *name = code ? vl_live_name(code->function) : NULL;
+    const char *library_name = f && !name ? vl_cnames_known(f) : NULL;
+    if (library_name) {
+        snprintf(text, sizeof text, "c:%s", library_name);
+        name = text;
+    }
+    return name;
 }
 
 const vl_site *vl_site_slow(lua_State *L, const void *caller, vl_code *code, uint32_t pc)

@@ -30,5 +30,9 @@ const vl_site *vl_site_slow(lua_State *L, const void *caller, vl_code *code, uin
 /* From now on calls of the function at this index of the stack are an LLM function's. */
 void vl_identify_as_llm(lua_State *L, int index);
 
+/* The name of the function at the top of the stack, where it is known without running Lua or making an object; else
+ * NULL. Valid until the next call. */
+const char *vl_identify_name(lua_State *L);
+
 /* A prototype's block is about to be freed. */
 void vl_code_freed(const void *proto);

@@ -83,6 +83,7 @@ static varve_code describe_domain(void *me, varve_domain_id domain, varve_domain
     (void)domain;
     ret->name = domain_name;
     ret->revision = domain_revision;
+    ret->roles = VARVE_ALL_ROLES;
     return VARVE_OK;
 }
 

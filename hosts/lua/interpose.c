@@ -15,6 +15,7 @@
 #include "hosts/lua/interpose.h"
 #include "hosts/lua/live.h"
 #include "hosts/lua/host.h"
+#include "hosts/lua/unwind.h"
 
 /*
  * liblua calls its own public functions through the dynamic linker, so a definition in the executable stands before the
@@ -122,7 +123,13 @@ EXPORT int lua_closethread(lua_State *L, lua_State *from)
 EXPORT int lua_pcallk(lua_State *L, int nargs, int nresults, int msgh, lua_KContext ctx, lua_KFunction k)
 {
     REAL(lua_pcallk);
+    if (!recorded(L))
+        return real(L, nargs, nresults, msgh, ctx, k);
+    vl_protected p = {0};
+    if (!k || !lua_isyieldable(L)) /* else Lua's resume is what catches, and finds the way back to k */
+        vl_unwind_protect(&p, L);
     int status = real(L, nargs, nresults, msgh, ctx, k);
+    vl_unwind_protected(&p);
     if (status != LUA_OK && recorded(L))
         vl_fault_caught(L);
     return status;
@@ -251,7 +258,10 @@ EXPORT int lua_load(lua_State *L, lua_Reader reader, void *data, const char *nam
     if (!recorded(L))
         return real(L, reader, data, name, mode);
     capture c = {.reader = reader, .data = data};
+    vl_protected p;
+    vl_unwind_protect(&p, L);
     int status = real(L, capturing_reader, &c, name, mode);
+    vl_unwind_protected(&p);
     settle();
     if (status == LUA_OK)
         vl_chunk_loaded(L, c.failed ? "" : c.text ? c.text : "", c.failed ? 0 : c.n);

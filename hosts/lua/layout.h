@@ -87,9 +87,10 @@ typedef struct {
     volatile int hookmask;
 } vl_luastate;
 
-/* Bits of vl_callinfo.status. The second is none of Lua's; it writes the whole anew for each call but tail calls. */
+/* Bits of vl_callinfo.status. HAS_ID is none of Lua's; it writes the whole anew for each call but tail calls. */
 #define VL_CALL_IS_C 2u
 #define VL_CALL_HAS_ID 0x8000u
+#define VL_CALL_YIELDABLE_PCALL 16u
 
 static inline const vl_global *vl_global_of(const lua_State *L)
 {

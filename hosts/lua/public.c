@@ -8,6 +8,7 @@
 #include "hosts/lua/chunk.h"
 #include "hosts/lua/identity.h"
 #include "hosts/lua/live.h"
+#include "hosts/lua/select.h"
 #include "hosts/lua/tell.h"
 
 /* What is known of a live source string. */
@@ -59,6 +60,12 @@ void vl_public_freed(const void *block)
     free(s);
 }
 
+vl_code *vl_public_known(const lua_Debug *ar)
+{
+    source *s = vl_ptrmap_get(&sources, ar->source);
+    return s ? &s->codes[vl_chunk_function(s->chunk, ar->linedefined, ar->lastlinedefined)->index] : NULL;
+}
+
 vl_code *vl_public_code(lua_State *L, const lua_Debug *ar)
 {
     source *s = vl_ptrmap_get(&sources, ar->source);
@@ -108,7 +115,7 @@ static void push(vl_shadow *s, lua_State *L, lua_Debug *ar, vl_code *code, const
     s->frames[s->depth] = (vl_frame){.ci = ar->i_ci, .code = code, .function = code->function, .site = site};
     atomic_signal_fence(memory_order_release);
     s->depth++;
-    vl.enter_at(s->cookie, code->function->cookie, site->cookie, ticks);
+    vl_enter_top(s, L, ar, ticks);
     vl_tell_entered(s, L, ar, ticks);
 }
 
@@ -125,6 +132,8 @@ static void on_call(vl_shadow *s, lua_State *L, lua_Debug *ar)
 
 static void leave(vl_shadow *s, lua_State *L, lua_Debug *ar, uint64_t ticks)
 {
+    if (s->frames[s->depth - 1].output)
+        vl_select_output(s, L, ar);
     vl_tell_left(s, L, ar, VARVE_ENDED_OK, ticks);
     if (!--s->depth)
         s->tick = ticks;

@@ -15,8 +15,9 @@ struct vl_chunk;
 bool vl_public_open(lua_State *L);
 /* A chunk with this source (the string's own text) was loaded. */
 void vl_source_learn(const char *source, struct vl_chunk *chunk);
-/* The record of the Lua function whose "S" is in ar; NULL where there is no memory. */
+/* The record of the Lua function whose "S" is in ar; NULL where there is no memory, or where it isn't known yet. */
 vl_code *vl_public_code(lua_State *L, const lua_Debug *ar);
+vl_code *vl_public_known(const lua_Debug *ar);
 /* A block is about to be freed. */
 void vl_public_freed(const void *block);
 

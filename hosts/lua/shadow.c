@@ -6,7 +6,9 @@
 #include "hosts/lua/fault.h"
 #include "hosts/lua/layout.h"
 #include "hosts/lua/live.h"
+#include "hosts/lua/select.h"
 #include "hosts/lua/tell.h"
+#include "hosts/lua/unwind.h"
 
 #define FIRST_FRAMES 8
 
@@ -58,6 +60,8 @@ bool vl_shadow_grow(vl_shadow *s)
 void vl_shadow_cut(vl_shadow *s, uint32_t n, varve_ending how, uint64_t ticks)
 {
     while (s->depth > n) {
+        if (how == VARVE_ENDED_OK && s->frames[s->depth - 1].output)
+            vl_select_output(s, s->L, NULL);
         if (s->throwing)
             VARVE_RAISE(vl.host, exception_unwound, vl_id(s), vl_id(s->frames[s->depth - 1].function));
         vl_tell_left(s, s->L, NULL, how, ticks);
@@ -66,6 +70,7 @@ void vl_shadow_cut(vl_shadow *s, uint32_t n, varve_ending how, uint64_t ticks)
     }
     if (!s->depth)
         s->tick = ticks;
+    vl_unwind_left(s);
 }
 
 uint32_t vl_shadow_find(const vl_shadow *s, const void *ci)

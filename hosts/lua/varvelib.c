@@ -8,6 +8,7 @@
 #include "hosts/lua/callid.h"
 #include "hosts/lua/host.h"
 #include "hosts/lua/identity.h"
+#include "hosts/lua/select.h"
 
 #define LOCAL_ID "varve.LocalId"
 
@@ -176,6 +177,7 @@ static int set(lua_State *L)
         return invalid(L, 1, "there is no call to have it");
     if (!vl_call_id_set(L, &caller, text))
         return luaL_error(L, "not enough memory");
+    vl_select_set_id(L, &caller, id);
     return 0;
 }
 

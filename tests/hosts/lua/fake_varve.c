@@ -214,6 +214,45 @@ void varve_call_begin(varve_thread *t, uint32_t function, uint32_t site)
     varve_call_begin_at(t, function, site, varve_ticks());
 }
 
+/* Nothing is selected here, so nothing asks for a value. */
+void varve_call_begin_as(varve_thread *t, uint32_t function, uint32_t site, uint64_t ticks, const varve_policy *policy)
+{
+    (void)policy;
+    varve_call_begin_at(t, function, site, ticks);
+}
+
+unsigned varve_call_roles(const varve_thread *t)
+{
+    (void)t;
+    return 0;
+}
+
+void varve_call_set_runtime_id(varve_thread *t, unsigned up, const uint8_t id[16])
+{
+    (void)id;
+    if (t && t->depth <= up)
+        fault("runtime id of no call");
+}
+
+varve_capture *varve_value_begin(varve_thread *t, varve_role role)
+{
+    (void)t;
+    (void)role;
+    return NULL;
+}
+
+varve_capture *varve_error_begin(varve_thread *t, const varve_error *error)
+{
+    if (t && (t->depth <= error->up || (error->ends != VARVE_ENDS_ALL && error->ends > t->depth)))
+        fault("error of no call");
+    return NULL;
+}
+
+void varve_capture_end(varve_capture *capture)
+{
+    (void)capture;
+}
+
 void varve_call_end_at(varve_thread *t, varve_call_status status, uint64_t ticks)
 {
     if (!t)

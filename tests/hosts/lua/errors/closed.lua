@@ -1,0 +1,13 @@
+-- errors of a coroutine that is closed, and of one whose resumer takes no notice
+coroutine.resume(coroutine.create(function()
+  varve.call(varve.id():capture {error = true}, function() error("unheard", 0) end)
+end))
+local co = coroutine.create(function()
+  local c <close> = setmetatable({}, {__close = function()
+    varve.call(varve.id():capture {error = true}, function() error("in close", 0) end)
+  end})
+  coroutine.yield()
+end)
+coroutine.resume(co)
+local ok, e = coroutine.close(co)
+error(e, 0)

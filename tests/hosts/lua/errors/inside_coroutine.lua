@@ -1,0 +1,10 @@
+-- pcall inside a coroutine, with a yield in between; and what is left open there
+local co = coroutine.wrap(function()
+  pcall(varve.call, varve.id():capture {error = true}, function()
+    coroutine.yield()
+    error("boom", 0)
+  end)
+  varve.call(varve.id():capture {error = true}, function() coroutine.yield() end)
+end)
+co()
+co()

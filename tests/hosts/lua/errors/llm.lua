@@ -1,0 +1,3 @@
+-- an LLM function's error
+local ask = varve.llm(function() error {status = 500} end)
+pcall(ask)

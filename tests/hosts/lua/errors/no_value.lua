@@ -1,0 +1,4 @@
+-- error(nil), error(); a nil is never one that was caught
+local function catch(f) return pcall(varve.call, varve.id():capture {error = true}, f) end
+catch(function() error() end)
+error(nil)

@@ -1,0 +1,3 @@
+-- a text; `error` puts the place before it
+local function f() error("boom") end
+f()
