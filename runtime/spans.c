@@ -49,19 +49,23 @@ static void set_site(const varve_engine *e, uint32_t handle, bool *ret_has, vv_s
 static void set_runtime_id(const vv_exec *x, vv_span *s, const uint64_t *w, vv_span_start *ret)
 {
     uint8_t flags = (uint8_t)w[2];
-    if (!(flags & (VV_FLAG_ROOT | VV_FLAG_MANUAL)))
+    ret->has_runtime_id = flags & (VV_FLAG_ROOT | VV_FLAG_MANUAL);
+    if (!ret->has_runtime_id)
         return;
-    ret->has_runtime_id = true;
-    ret->runtime_id = x->runtime_id;
+    ret->annotation_ordinal = 0;
     if (flags & VV_FLAG_MANUAL)
         memcpy(ret->runtime_id.b, w + VV_WORDS_SPAN, sizeof ret->runtime_id.b);
+    else
+        ret->runtime_id = x->runtime_id;
     s->ordinal = 1;
 }
 
-static vv_fact start_fact(const vv_decoder *d, const vv_lthread *t, vv_span *s, const uint64_t *w, uint64_t ns)
+/* Field by field, as all facts here, as far as the encoder reads them: zeroing a whole vv_fact takes longer. */
+static void set_start(const vv_decoder *d, const vv_lthread *t, vv_span *s, const uint64_t *w, uint64_t ns,
+                      vv_fact *ret)
 {
-    vv_fact f = {.tag = VV_FACT_SPAN_START};
-    vv_span_start *p = &f.span_start;
+    ret->tag = VV_FACT_SPAN_START;
+    vv_span_start *p = &ret->span_start;
     unsigned edge = edge_of(t, s->depth);
     p->call = s->call;
     p->thread = ref_of(d, t);
@@ -71,13 +75,24 @@ static vv_fact start_fact(const vv_decoder *d, const vv_lthread *t, vv_span *s, 
     p->reasons = vv_flags_reasons((uint8_t)w[2]);
     p->roles = s->roles;
     p->started_ns = ns;
-    if (edge == VV_EDGE_CALL) {
-        p->has_parent = true;
+    p->has_parent = edge == VV_EDGE_CALL;
+    if (p->has_parent)
         p->parent = vv_call_ref_make(&p->thread, t->frames[s->depth - 2].call);
-    }
     set_site(t->engine, edge == VV_EDGE_SPAWN ? t->spawn_site : (uint32_t)(w[1] >> 32), &p->has_site, &p->site);
     set_runtime_id(t->exec, s, w, p);
-    return f;
+}
+
+/* Only what is read while it is not told and has no link. */
+static void set_span(const vv_decoder *d, const vv_lthread *t, const uint64_t *w, bool manual, vv_span *ret)
+{
+    vv_thread_ref thread = ref_of(d, t);
+    ret->depth = t->depth;
+    ret->call = vv_call_ref_make(&thread, t->frames[t->depth - 1].call);
+    ret->roles = vv_flags_roles((uint8_t)w[2]);
+    ret->manual = manual;
+    ret->told = false;
+    ret->ordinal = 0;
+    ret->link = VV_LINK_NONE;
 }
 
 void vv_spans_begin(vv_decoder *d, vv_lthread *t, const uint64_t *w, uint64_t ns)
@@ -89,19 +104,16 @@ void vv_spans_begin(vv_decoder *d, vv_lthread *t, const uint64_t *w, uint64_t ns
         vv_account_add(&x->account, VV_ACCOUNT_START_LOST_CALLS, 1);
         return;
     }
-    vv_thread_ref thread = ref_of(d, t);
     vv_span *s = &t->spans[t->span_count++];
-    *s = (vv_span){.depth = t->depth,
-                   .call = vv_call_ref_make(&thread, t->frames[t->depth - 1].call),
-                   .roles = vv_flags_roles((uint8_t)w[2]),
-                   .manual = manual};
+    set_span(d, t, w, manual, s);
     t->frames[t->depth - 1].selected = true;
     x->open_spans++;
     if (!vv_fact_room(d, x, manual) || !context_of(t, &t->frames[t->depth - 1], &s->context)) {
         vv_account_add(&x->account, VV_ACCOUNT_START_LOST_QUEUE, 1);
         return;
     }
-    vv_fact f = start_fact(d, t, s, w, ns);
+    vv_fact f;
+    set_start(d, t, s, w, ns, &f);
     vv_fact_add(d, x, &f, VV_PART_START);
     s->told = true;
     s->batch = x->batch;
@@ -149,7 +161,8 @@ static void tell_link(vv_decoder *d, vv_exec *x, const vv_span *s)
         lose_link(x, VV_H_terminal_error_link_transport_exceeded, VV_ACCOUNT_LINK_LOST_QUEUE);
         return;
     }
-    vv_fact f = {.tag = VV_FACT_TERMINAL_ERROR};
+    vv_fact f;
+    f.tag = VV_FACT_TERMINAL_ERROR;
     f.terminal_error.call = s->call;
     f.terminal_error.lost = s->link == VV_LINK_LOST;
     if (f.terminal_error.lost) {
@@ -173,7 +186,8 @@ void vv_spans_end(vv_decoder *d, vv_lthread *t, uint64_t ns, unsigned status, ui
     if (s->told && !vv_fact_room(d, x, s->manual)) {
         lose_end(x, s, VV_PART_END_LOST_QUEUE);
     } else if (s->told) {
-        vv_fact f = {.tag = VV_FACT_SPAN_END};
+        vv_fact f;
+        f.tag = VV_FACT_SPAN_END;
         f.span_end = (vv_span_end){.call = s->call, .ended_ns = ns, .inclusive_ns = inclusive_ns,
                                         .status = (uint8_t)status};
         vv_fact_add(d, x, &f, s->batch == x->batch ? VV_PART_END_HERE : VV_PART_END);
@@ -209,7 +223,8 @@ void vv_spans_runtime_id(vv_decoder *d, vv_lthread *t, const uint64_t *w)
         vv_health_bump(x, VV_H_corrupt_records, 1);
         vv_account_add(&x->account, VV_ACCOUNT_ID_LOST_JOIN, 1);
     } else {
-        vv_fact f = {.tag = VV_FACT_SPAN_RUNTIME_ID};
+        vv_fact f;
+        f.tag = VV_FACT_SPAN_RUNTIME_ID;
         f.span_runtime_id.call = s->call;
         f.span_runtime_id.ordinal = s->ordinal++;
         memcpy(f.span_runtime_id.id.b, w + 1, sizeof f.span_runtime_id.id.b);
@@ -272,7 +287,8 @@ void vv_spans_value(vv_decoder *d, vv_lthread *t, vv_exec *x, const uint64_t *w)
     } else if (!room) {
         lose_value(d, x, &c, VV_ACCOUNT_VALUE_LOST_QUEUE);
     } else {
-        vv_fact f = {.tag = VV_FACT_VALUE};
+        vv_fact f;
+        f.tag = VV_FACT_VALUE;
         f.value = (vv_value_occurrence){.call = s->call, .context = s->context,
                                         .role = (payload & 0xff) == VV_ROLE_OUTPUT, .value = keep_value(d, &c)};
         vv_fact_add(d, x, &f, f.value.value.lost ? VV_PART_VALUE_LOST + f.value.value.loss : VV_PART_VALUE);
@@ -320,7 +336,8 @@ static void add_capture(vv_decoder *d, vv_lthread *t, const uint64_t *w, const u
     vv_exec *x = t->exec;
     vv_thread_ref thread = ref_of(d, t);
     uint64_t payload = vv_word_payload(w[0]);
-    vv_fact f = {.tag = VV_FACT_ERROR_CAPTURE};
+    vv_fact f;
+    f.tag = VV_FACT_ERROR_CAPTURE;
     vv_error_capture *p = &f.error_capture;
     p->id = vv_capture_id_make(&thread, w[3]);
     p->throw_call = vv_call_ref_make(&thread, u->from->call);
