@@ -90,8 +90,8 @@ VV_MUST_CHECK bool vv_reserve(vv_governor *g, vv_pool pool, vv_owner owner, uint
 /* What was reserved by this owner in one piece of n bytes; 0 is nothing. */
 void vv_release(vv_governor *g, vv_pool pool, vv_owner owner, uint64_t n);
 
-/* Reserve (vv_alloc_charge) and allocate in one step; NULL where either fails. Memory is zeroed and aligned for a cache
- * line. */
+/* Reserve (vv_alloc_charge) and allocate in one step; NULL where either fails. Memory is zeroed and, but for that of
+ * Values, aligned for a cache line. */
 VV_MUST_CHECK void *vv_gov_alloc(vv_governor *g, vv_pool pool, vv_owner owner, size_t n);
 /* p may be NULL. n is the size it was allocated with, by this owner. */
 void vv_gov_free(vv_governor *g, vv_pool pool, vv_owner owner, void *p, size_t n);
