@@ -92,7 +92,8 @@ void vv_data_add(vv_wr *w, const vv_group *g)
     vv_wr_bytes(w, g->cct, g->cct_len);
     vv_wr_u64(w, g->evidence_records);
     vv_wr_u64(w, g->evidence_len);
-    vv_wr_bytes(w, g->evidence, g->evidence_len);
+    if (g->evidence)
+        vv_wr_bytes(w, g->evidence, g->evidence_len);
 }
 
 void vv_data_end(vv_wr *w, uint64_t group_count)

@@ -68,7 +68,8 @@ VV_MUST_CHECK vv_code vv_data_open(vv_data_segment *s, const uint8_t *p, size_t 
  */
 VV_MUST_CHECK vv_code vv_data_next(vv_data_segment *s, vv_group *ret, bool *ret_more, vv_error *err);
 
-/* Writer, into an empty w: begin, groups in strictly ascending root order, end (patches counts, appends the seal). */
+/* Writer, into an empty w: begin, groups in strictly ascending root order, end (patches counts, appends the seal). An
+ * evidence section that is NULL but has a length is the caller's to write, right behind its group. */
 void vv_data_begin(vv_wr *w, const vv_euid *euid, uint64_t sequence);
 void vv_data_add(vv_wr *w, const vv_group *g);
 void vv_data_end(vv_wr *w, uint64_t group_count);

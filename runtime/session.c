@@ -302,7 +302,7 @@ static void decoder_init(varve_session *s)
     d->rings = &s->rings;
     vv_objects_init(&d->objects, &s->governor);
     d->epoch_nodes = (uint32_t)(s->sizing.epoch_target / VV_ITEM_CHARGE);
-    d->fact_limit = d->facts_due = s->sizing.segment_target / VV_ITEM_CHARGE;
+    d->fact_limit = d->facts_due = s->sizing.segment_target / VV_FACT_CHARGE;
     d->relieve = relieve;
     d->ctx = s;
     d->admitted_end = &d->admitted;

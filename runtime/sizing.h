@@ -10,7 +10,8 @@ enum {
     VV_SEGMENT_BYTES = 262144, /* of a ring */
     VV_RING_SPARES = 2,        /* free segments a ring keeps */
     VV_SLOT_CHARGE = 8192,     /* an execution in the Control pool */
-    VV_ITEM_CHARGE = 256,      /* a context or a fact: what triggers count with */
+    VV_ITEM_CHARGE = 256,      /* a context: what triggers count with */
+    VV_FACT_CHARGE = 128,      /* likewise a fact, which takes about that on the disk */
     VV_META_CHARGE = 320,      /* a queued meta record */
     VV_MEMORY_MIN = 8921088,
 };

@@ -164,7 +164,7 @@ bool vv_writer_is_full(const vv_writer *w)
 {
     return w->urgent || w->group_bytes >= w->segment_target ||
            vv_objects_bytes(&w->decoder->objects) >= w->objects_target ||
-           w->decoder->fact_count * VV_ITEM_CHARGE >= w->segment_target;
+           w->decoder->fact_count * VV_FACT_CHARGE >= w->segment_target;
 }
 
 /* What became of a group's facts, and of what rests on them. */
@@ -316,23 +316,22 @@ static bool add_live(vv_writer *w, vv_exec *x)
         size_t room = room_left(w), rows_room = room > LEAST + facts ? room - facts - OVERFLOW_MAX : LEAST;
         size_t refs_room = (size_t)(w->refs_cap - w->refs_used - 1) * ROW_MAX;
         vv_wr_reset(&w->cct);
-        vv_wr_reset(&w->evidence);
         uint32_t refs;
         vv_group g = {.root = x->root};
         g.cct_records = vv_cct_seal(&x->cct, &w->cct, rows_room < refs_room ? rows_room : refs_room,
                                     w->refs + w->refs_used, &refs, &g.cct_health, &more);
         if (!more) {
             g.evidence_records = x->facts.count;
-            write_facts(w, &w->evidence, x);
+            g.evidence_len = (size_t)facts_bytes(&x->facts);
         }
-        if (!vv_wr_ok(&w->cct) || !vv_wr_ok(&w->evidence))
+        if (!vv_wr_ok(&w->cct))
             vv_wr_fail(&w->file, "OutOfMemory");
         g.cct = w->cct.buf;
         g.cct_len = w->cct.len;
-        g.evidence = w->evidence.buf;
-        g.evidence_len = w->evidence.len;
         if (vv_group_has_cct(&g) || vv_group_has_evidence(&g))
             add_group(w, x, &g, refs, x->cct.sealed_started, x->cct.sealed_awaits);
+        if (!more)
+            write_facts(w, &w->file, x);
         if (more && !end_segment(w))
             return false;
     }

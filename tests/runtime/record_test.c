@@ -564,7 +564,7 @@ START_TEST(many_threads)
     assert_whole(l);
     ck_assert_uint_eq(l->fold->thread_count, 1 + THREADS);
     ck_assert_uint_eq(started(l, "f~f"), THREADS);
-    ck_assert_uint_ge(l->execution->count, 2 * THREADS / 16384);
+    ck_assert_uint_ge(l->execution->count, 2 * THREADS / 32768);
     rig_remove(&g);
 }
 END_TEST
