@@ -36,6 +36,7 @@ void vv_cct_done(vv_cct *c)
     c->dirty = NULL;
     c->slots = NULL;
     c->count = c->cap = c->mask = c->dirty_count = 0;
+    c->buckets_pending = c->buckets_owed = 0;
 }
 
 static void slots_fill(uint32_t *slots, uint32_t mask, const vv_node *nodes, uint32_t count)
@@ -324,8 +325,10 @@ static uint64_t write_overflow(vv_cct *c, vv_wr *w)
     for (unsigned r = 0; r < VV_OVERFLOW_REASONS; r++)
         for (unsigned e = 0; e < VV_EDGES; e++) {
             vv_counters *k = &c->overflow[r][e];
-            if (vv_counters_zero(k))
+            unsigned bit = 1U << (r * VV_EDGES + e);
+            if (vv_counters_zero(k) && !(c->buckets_owed & bit))
                 continue;
+            c->buckets_pending |= (uint8_t)bit;
             vv_cct_overflow row = {.reason = (vv_overflow_reason)r, .edge = (vv_edge)e, .counters = *k};
             vv_cct_encode_overflow(w, &row);
             tell_sealed(c, k);
@@ -334,6 +337,7 @@ static uint64_t write_overflow(vv_cct *c, vv_wr *w)
         }
     vv_wr_patch64(w, at, rows);
     c->overflowed = false;
+    c->buckets_owed = 0;
     return rows;
 }
 
@@ -379,6 +383,12 @@ void vv_cct_settle(vv_cct *c, const vv_cct_ref *refs, uint32_t n, bool committed
         else
             vv_cct_touch(c, refs[i].node);
     }
+    if (committed)
+        c->buckets_shown |= c->buckets_pending;
+    else
+        c->buckets_owed |= (uint8_t)(c->buckets_pending & ~c->buckets_shown);
+    c->buckets_pending = 0;
+    c->overflowed = c->overflowed || c->buckets_owed;
 }
 
 void vv_cct_discard(vv_cct *c)
@@ -398,6 +408,7 @@ void vv_cct_discard(vv_cct *c)
         memset(c->dirty, 0, dirty_words(c->count) * 8);
     c->dirty_count = 0;
     c->overflowed = false;
+    c->buckets_owed = 0;
     c->health = 0;
 }
 

@@ -55,10 +55,14 @@ typedef struct {
     uint32_t mask;       /* of slots */
     uint32_t dirty_count;
     uint8_t health;
-    bool overflowed;     /* some bucket is not zero */
+    bool overflowed;     /* some bucket is not zero, or owed */
+    /* Buckets, one bit each, that a committed group has shown, that are in the group in flight, and that were lost with
+     * one: those are written again, for a fact may name them. */
+    uint8_t buckets_shown, buckets_pending, buckets_owed;
     uint64_t sealed_started, sealed_awaits; /* calls and intervals in the rows of the last seal */
     vv_counters overflow[VV_OVERFLOW_REASONS][VV_EDGES];
 } vv_cct;
+_Static_assert(VV_OVERFLOW_REASONS * VV_EDGES <= 8, "a bit each in a byte");
 
 void vv_cct_init(vv_cct *c, varve_engine *engine, vv_governor *g);
 void vv_cct_done(vv_cct *c);

@@ -128,7 +128,8 @@ static void tell_start(vv_decoder *d, vv_lthread *t, uint64_t ns)
     s->name = (vv_str){t->name, t->name_len};
     vv_fact_add(d, t->exec, &f, VV_PART_THREAD);
     uint64_t flight = t->exec->flight_batch;
-    vv_facts_need(&t->exec->facts, false, s->has_parent && flight && t->parent_batch == flight);
+    bool flies = s->has_parent && flight && t->parent_batch == flight;
+    vv_facts_need(&t->exec->facts, false, flies ? VV_NAMED_IN_FLIGHT : VV_NAMED_SAFE);
     t->told = true;
     t->batch = t->exec->batch;
 }
@@ -164,7 +165,7 @@ static void admit(vv_decoder *d, vv_slot *slot)
     x->runtime_id = slot->runtime_id;
     x->status = VV_EXEC_ABANDONED;
     vv_cct_init(&x->cct, engine, d->governor);
-    x->facts.pool = VV_POOL_GENERAL;
+    x->facts.pool = x->facts.need_pool = VV_POOL_GENERAL;
     x->batch = 1;
     x->next = d->execs;
     if (x->next)
@@ -322,7 +323,7 @@ static void on_thread_end(vv_decoder *d, vv_lthread *t, uint64_t ns, unsigned st
         f.thread_end =
             (vv_thread_end){.thread = ref_of(d, t->engine, t->number), .ended_ns = ns, .status = (uint8_t)status};
         vv_fact_add(d, x, &f, VV_PART_THREAD);
-        vv_facts_need(&x->facts, x->flight_batch && t->batch == x->flight_batch, false);
+        vv_facts_need(&x->facts, x->flight_batch && t->batch == x->flight_batch, VV_NAMED_SAFE);
     }
     drop_thread(d, t);
 }
@@ -642,6 +643,13 @@ static uint32_t *put_kept(uint32_t *at, uint32_t node)
     return at;
 }
 
+/* A context that a queued fact may name, and that no committed group has defined. */
+static bool is_named(const vv_exec *x, uint32_t node)
+{
+    enum { KEPT = VV_NODE_KEYED | VV_NODE_DEFINED };
+    return (x->cct.nodes[node].flags & KEPT) == VV_NODE_KEYED;
+}
+
 static uint32_t moved_to(const uint32_t *map, uint32_t node)
 {
     return node < VV_NODE_OVERFLOW ? map[node] : node;
@@ -652,6 +660,8 @@ bool vv_decoder_rollover(vv_decoder *d, vv_exec *x)
     uint64_t open = 0;
     for (vv_lthread *t = x->threads; t; t = t->next)
         open += t->depth + 1;
+    uint32_t named = x->facts.count ? x->cct.count : 0;
+    open += named;
     size_t keep_bytes = (open + 1) * sizeof(uint32_t), map_bytes = (x->cct.count + 1ULL) * sizeof(uint32_t);
     uint32_t *keep = vv_gov_alloc(d->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, keep_bytes);
     uint32_t *map = vv_gov_alloc(d->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, map_bytes);
@@ -663,6 +673,9 @@ bool vv_decoder_rollover(vv_decoder *d, vv_exec *x)
                 at = put_kept(at, t->frames[i].node);
             at = put_kept(at, t->spawn_node);
         }
+        for (uint32_t i = 0; i < named; i++)
+            if (is_named(x, i))
+                *at++ = i;
         vv_cct_rollover(&x->cct, keep, (size_t)(at - keep), map);
         for (vv_lthread *t = x->threads; t; t = t->next) {
             for (uint64_t i = 0; i < t->depth; i++)

@@ -7,6 +7,7 @@
 #include "runtime/varve.h"
 
 enum { FIRST_BYTES = 512, FACT_BYTES_MAX = 512, FACT_HEAD = 5, FIRST_NEEDS = 8 };
+enum { START_UNCOMMITTED = 2 }; /* of captures, in the format */
 
 _Static_assert(FIRST_BYTES >= 256, "least charge of a fact");
 
@@ -21,12 +22,13 @@ static bool grow_bytes(vv_facts *q, vv_governor *g, bool manual)
     return true;
 }
 
-static bool needs_room(vv_facts *q, vv_governor *g)
+static bool needs_room(vv_facts *q, vv_governor *g, bool manual)
 {
     if (q->need_count < q->need_cap)
         return true;
     size_t cap = q->need_cap ? q->need_cap * 2 : FIRST_NEEDS;
-    vv_need *p = vv_gov_grow(g, VV_POOL_GENERAL, VV_OWN_EVIDENCE, q->needs, q->need_cap * sizeof *p, cap * sizeof *p);
+    vv_need *p = vv_gov_grow_any(g, &q->need_pool, manual, VV_OWN_EVIDENCE, q->needs, q->need_cap * sizeof *p,
+                                 cap * sizeof *p);
     if (!p)
         return false;
     q->needs = p;
@@ -36,7 +38,7 @@ static bool needs_room(vv_facts *q, vv_governor *g)
 
 bool vv_facts_room(vv_facts *q, vv_governor *g, bool manual, bool needs)
 {
-    return (q->cap - q->len >= FACT_BYTES_MAX || grow_bytes(q, g, manual)) && (!needs || needs_room(q, g));
+    return (q->cap - q->len >= FACT_BYTES_MAX || grow_bytes(q, g, manual)) && (!needs || needs_room(q, g, manual));
 }
 
 _Static_assert((unsigned)VV_EVIDENCE_PARTS == (unsigned)VARVE_PARTS, "one equation a part");
@@ -53,16 +55,16 @@ void vv_facts_add(vv_facts *q, const vv_fact *f, vv_part part)
     q->parts.n[part]++;
 }
 
-void vv_facts_need(vv_facts *q, bool start, bool named)
+void vv_facts_need(vv_facts *q, bool start, vv_named named)
 {
-    if (start || named)
+    if (start || named != VV_NAMED_SAFE)
         q->needs[q->need_count++] = (vv_need){q->last, start, named};
 }
 
 void vv_facts_taken(vv_facts *q, vv_governor *g, vv_parts *ret_parts)
 {
     *ret_parts = q->parts;
-    if (q->pool == VV_POOL_MANUAL) {
+    if (q->pool == VV_POOL_MANUAL || q->need_pool == VV_POOL_MANUAL) {
         vv_facts_done(q, g);
         return;
     }
@@ -73,8 +75,8 @@ void vv_facts_taken(vv_facts *q, vv_governor *g, vv_parts *ret_parts)
 void vv_facts_done(vv_facts *q, vv_governor *g)
 {
     vv_gov_free(g, q->pool, VV_OWN_EVIDENCE, q->bytes, q->cap);
-    vv_gov_free(g, VV_POOL_GENERAL, VV_OWN_EVIDENCE, q->needs, q->need_cap * sizeof *q->needs);
-    *q = (vv_facts){.pool = VV_POOL_GENERAL};
+    vv_gov_free(g, q->need_pool, VV_OWN_EVIDENCE, q->needs, q->need_cap * sizeof *q->needs);
+    *q = (vv_facts){.pool = VV_POOL_GENERAL, .need_pool = VV_POOL_GENERAL};
 }
 
 typedef struct {
@@ -247,7 +249,7 @@ uint64_t vv_facts_flight_lost(vv_facts *q, uint8_t link_loss, vv_accounting *a, 
         } else if (rests->start) {
             drop(q, &f, a, h);
         } else {
-            unname(&f, link_loss);
+            unname(&f, rests->named == VV_NAMED_RESTS ? START_UNCOMMITTED : link_loss);
             to += put_fact(q->bytes + to, &f);
         }
     }

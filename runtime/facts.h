@@ -39,9 +39,16 @@ typedef struct {
 
 /* A fact that rests on the group in flight: on the start of what it is of, or on what it names (a capture, a thread's
  * parent), which it can do without. */
+typedef enum {
+    VV_NAMED_SAFE,      /* nothing, or what is not in flight */
+    VV_NAMED_IN_FLIGHT,
+    VV_NAMED_RESTS,     /* a capture that rests on a start in flight */
+} vv_named;
+
 typedef struct {
     size_t at; /* in the queue's bytes */
-    bool start, named;
+    bool start;
+    vv_named named;
 } vv_need;
 
 typedef struct {
@@ -52,6 +59,7 @@ typedef struct {
     vv_parts parts;
     vv_need *needs;
     size_t need_count, need_cap;
+    vv_pool need_pool;
 } vv_facts;
 
 /* Room for any one fact, with needs where asked; manual: in Manual where General has none. False: memory is denied. */
@@ -59,7 +67,7 @@ bool vv_facts_room(vv_facts *q, vv_governor *g, bool manual, bool needs);
 /* Queues a fact, for which room was made. */
 void vv_facts_add(vv_facts *q, const vv_fact *f, vv_part part);
 /* The fact queued last rests on the group in flight. */
-void vv_facts_need(vv_facts *q, bool start, bool named);
+void vv_facts_need(vv_facts *q, bool start, vv_named named);
 /* The queue starts over; what it held is told in *ret_parts. Memory of Manual is given back. */
 void vv_facts_taken(vv_facts *q, vv_governor *g, vv_parts *ret_parts);
 void vv_facts_done(vv_facts *q, vv_governor *g);

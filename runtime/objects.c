@@ -116,10 +116,17 @@ static void drop(vv_objects *o, vv_object *e)
     free_object(o, e);
 }
 
+enum { CAS_WRITE_FAILED = 6, CAS_CONFLICT = 7, DISK_GUARD_EXCEEDED = 8, STORE_UNAVAILABLE = 10 };
+
+int vv_objects_refused(const vv_wstore *s)
+{
+    vv_latch latch = vv_wstore_latch(s);
+    return latch == VV_LATCH_OPEN ? -1 : latch == VV_LATCH_DISK ? DISK_GUARD_EXCEEDED : STORE_UNAVAILABLE;
+}
+
 /* The code of a value's loss, of why the store did not take it. */
 static unsigned loss_of(const vv_wstore *s, vv_latch why)
 {
-    enum { CAS_WRITE_FAILED = 6, CAS_CONFLICT = 7, DISK_GUARD_EXCEEDED = 8, STORE_UNAVAILABLE = 10 };
     if (why == VV_LATCH_DISK)
         return DISK_GUARD_EXCEEDED;
     if (why == VV_LATCH_CONFLICT)

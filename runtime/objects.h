@@ -35,6 +35,10 @@ void vv_objects_done(vv_objects *o);
  */
 VV_MUST_CHECK bool vv_objects_put(vv_objects *o, vv_body *body, vv_cid *ret_cid);
 
+/* -1; or where the store takes nothing any more, the code of the loss of any value, which is then not even copied or
+ * hashed. Any thread. */
+int vv_objects_refused(const vv_wstore *s);
+
 /* Of the bodies that wait: for whether a cycle is due. */
 uint64_t vv_objects_bytes(const vv_objects *o);
 

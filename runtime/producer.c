@@ -118,9 +118,8 @@ static void lose_end(varve_thread *t, const vv_mark *m, unsigned status)
 {
     if (m->await_count)
         lose_awaits(t, VV_ACCOUNT_AWAIT_LOST_TRANSPORT, m->await_count);
-    bool link = status == VARVE_CALL_ERRORED && (m->linked || m->link_lost);
-    vv_account_for(t, VV_ACCOUNT_LINKS_OBSERVED, link);
-    vv_account_for(t, VV_ACCOUNT_LINK_LOST_TRANSPORT, link);
+    if (status == VARVE_CALL_ERRORED && m->linked)
+        vv_lose_link(t);
 }
 
 VV_COLD void vv_end_slow(varve_thread *t, unsigned status, uint64_t ticks)

@@ -93,6 +93,13 @@ static inline vv_mark *vv_mark_top(const varve_thread *t)
 {
     return t->mark_depth == t->depth && t->depth ? &t->marks[t->mark_count - 1] : NULL;
 }
+/* A link whose call the consumer hears nothing more of, or not that it has one. */
+static inline void vv_lose_link(varve_thread *t)
+{
+    vv_account_for(t, VV_ACCOUNT_LINKS_OBSERVED, 1);
+    vv_account_for(t, VV_ACCOUNT_LINK_LOST_TRANSPORT, 1);
+}
+
 /* Room for one mark more; false: no memory. */
 bool vv_mark_room(varve_thread *t, bool manual);
 void vv_mark_pop(varve_thread *t);

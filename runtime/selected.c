@@ -10,7 +10,7 @@
 
 #include "runtime/policy.h"
 
-enum { LOSS_NONE = -1, LOSS_COPY_FAILED = 4, LOSS_DISK = 8, LOSS_UNAVAILABLE = 10 };
+enum { LOSS_NONE = -1, LOSS_COPY_FAILED = 4 };
 
 /* What a capture's vv_capture_of holds: a role as its kind, and a value's depth, or an error. */
 enum { EXTRA_DEPTH = 0, EXTRA_KIND = 0, EXTRA_WHERE, EXTRA_SITE, EXTRA_ENDS };
@@ -149,18 +149,11 @@ static void drop_capture(varve_thread *t, varve_capture *c)
         vv_body_free(&vv_session_of(t)->governor, &body);
 }
 
-/* What a store that takes nothing means for a value that is not even copied then; -1: it takes some. */
-static int store_loss(const varve_session *s)
-{
-    vv_latch latch = vv_wstore_latch(s->store);
-    return latch == VV_LATCH_OPEN ? LOSS_NONE : latch == VV_LATCH_DISK ? LOSS_DISK : LOSS_UNAVAILABLE;
-}
-
 /* A handle to put a value into; NULL: *ret_loss says why. */
 static varve_capture *capture_new(varve_thread *t, unsigned kind, bool manual, int *ret_loss)
 {
     varve_session *s = vv_session_of(t);
-    *ret_loss = store_loss(s);
+    *ret_loss = vv_objects_refused(s->store);
     varve_capture *c = *ret_loss == LOSS_NONE ? vv_capture_new(&s->governor, manual, s->sizing.single_value) : NULL;
     if (!c)
         *ret_loss = *ret_loss == LOSS_NONE ? 0 : *ret_loss;
@@ -322,7 +315,9 @@ void vv_end_selected(varve_thread *t, vv_mark *m, unsigned status)
     if (r) {
         vv_ring_commit(r, vv_word0(VV_REC_LINK_LOST, 0), VV_WORDS_LINK_LOST);
         t->asides++;
-        m->link_lost = false;
         m->linked = true;
+    } else {
+        vv_lose_link(t);
     }
+    m->link_lost = false;
 }

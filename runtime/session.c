@@ -301,6 +301,7 @@ static void decoder_init(varve_session *s)
     d->registry = &s->registry;
     d->rings = &s->rings;
     vv_objects_init(&d->objects, &s->governor);
+    d->store = s->store;
     d->epoch_nodes = (uint32_t)(s->sizing.epoch_target / VV_ITEM_CHARGE);
     d->fact_limit = d->facts_due = s->sizing.segment_target / VV_FACT_CHARGE;
     d->relieve = relieve;

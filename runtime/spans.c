@@ -15,12 +15,15 @@ static bool in_flight(const vv_exec *x, uint64_t batch)
     return x->flight_batch && batch == x->flight_batch;
 }
 
-/* False: no memory. */
+/* False: no memory, counted. */
 static bool context_of(const vv_lthread *t, const vv_frame *f, vv_context_ref *ret)
 {
     *ret = (vv_context_ref){.overflow = vv_is_overflow(f->node)};
-    if (!ret->overflow)
-        return vv_cct_key(&t->exec->cct, f->node, &ret->key);
+    if (!ret->overflow) {
+        bool ok = vv_cct_key(&t->exec->cct, f->node, &ret->key);
+        vv_health_bump(t->exec, VV_H_evidence_queue_full, !ok);
+        return ok;
+    }
     uint32_t bucket = f->node - VV_NODE_OVERFLOW;
     ret->reason = (uint8_t)(bucket / VV_EDGES);
     ret->edge = (uint8_t)(bucket % VV_EDGES);
@@ -37,12 +40,23 @@ static unsigned edge_of(const vv_lthread *t, uint64_t depth)
     return depth > 1 ? VV_EDGE_CALL : t->root ? VV_EDGE_ROOT : VV_EDGE_SPAWN;
 }
 
-static void set_site(const varve_engine *e, uint32_t handle, bool *ret_has, vv_site *ret)
+/* The table that is published before the fact has the file, and the function, also where no context names them. */
+static void set_site(varve_engine *e, uint32_t handle, bool *ret_has, vv_site *ret)
 {
     const vv_site *site = vv_engine_site(e, handle);
     *ret_has = site;
-    if (site)
-        *ret = *site;
+    if (!site)
+        return;
+    *ret = *site;
+    if (site->file > e->used_file)
+        e->used_file = site->file;
+}
+
+static uint32_t used(varve_engine *e, uint32_t function)
+{
+    if (function > e->used_function)
+        e->used_function = function;
+    return function;
 }
 
 /* The annotation that rides on the start has ordinal 0: the host's token for a root, else the LocalId's. */
@@ -70,7 +84,7 @@ static void set_start(const vv_decoder *d, const vv_lthread *t, vv_span *s, cons
     p->call = s->call;
     p->thread = ref_of(d, t);
     p->context = s->context;
-    p->function_id = (uint32_t)w[1];
+    p->function_id = used(t->engine, (uint32_t)w[1]);
     p->edge = (uint8_t)edge;
     p->reasons = vv_flags_reasons((uint8_t)w[2]);
     p->roles = s->roles;
@@ -173,8 +187,11 @@ static void tell_link(vv_decoder *d, vv_exec *x, const vv_span *s)
     }
     vv_fact_add(d, x, &f, VV_PART_LINK);
     vv_health_bump(x, VV_H_terminal_error_links_queued, 1);
-    bool capture = s->link == VV_LINK_CAPTURE && (in_flight(x, s->link_batch) || in_flight(x, s->link_start_batch));
-    vv_facts_need(&x->facts, in_flight(x, s->batch), capture);
+    vv_named named = s->link == VV_LINK_LOST              ? VV_NAMED_SAFE
+                     : in_flight(x, s->link_batch)       ? VV_NAMED_IN_FLIGHT
+                     : in_flight(x, s->link_start_batch) ? VV_NAMED_RESTS
+                                                         : VV_NAMED_SAFE;
+    vv_facts_need(&x->facts, in_flight(x, s->batch), named);
 }
 
 void vv_spans_end(vv_decoder *d, vv_lthread *t, uint64_t ns, unsigned status, uint64_t inclusive_ns)
@@ -191,16 +208,19 @@ void vv_spans_end(vv_decoder *d, vv_lthread *t, uint64_t ns, unsigned status, ui
         f.span_end = (vv_span_end){.call = s->call, .ended_ns = ns, .inclusive_ns = inclusive_ns,
                                         .status = (uint8_t)status};
         vv_fact_add(d, x, &f, s->batch == x->batch ? VV_PART_END_HERE : VV_PART_END);
-        vv_facts_need(&x->facts, in_flight(x, s->batch), false);
+        vv_facts_need(&x->facts, in_flight(x, s->batch), VV_NAMED_SAFE);
     }
     t->span_count--;
     x->open_spans--;
 }
 
-/* The span of the frame that many callers above the innermost; NULL: it has none. */
+/* The span of the call that many callers above the innermost; NULL: it has none. */
 static vv_span *span_at(const vv_lthread *t, uint64_t up)
 {
-    if (t->excess || up >= t->depth || !t->frames[t->depth - 1 - up].selected)
+    if (up < t->excess)
+        return NULL;
+    up -= t->excess;
+    if (up >= t->depth || !t->frames[t->depth - 1 - up].selected)
         return NULL;
     for (uint32_t i = t->span_count; i; i--)
         if (t->spans[i - 1].depth == t->depth - up)
@@ -229,7 +249,7 @@ void vv_spans_runtime_id(vv_decoder *d, vv_lthread *t, const uint64_t *w)
         f.span_runtime_id.ordinal = s->ordinal++;
         memcpy(f.span_runtime_id.id.b, w + 1, sizeof f.span_runtime_id.id.b);
         vv_fact_add(d, x, &f, VV_PART_RUNTIME_ID);
-        vv_facts_need(&x->facts, in_flight(x, s->batch), false);
+        vv_facts_need(&x->facts, in_flight(x, s->batch), VV_NAMED_SAFE);
     }
 }
 
@@ -258,9 +278,13 @@ void vv_record_drop(vv_governor *g, const uint64_t *w)
 /* The body becomes an object that waits for its publication; it is taken in any case. */
 static vv_value_state keep_value(vv_decoder *d, carried *c)
 {
-    vv_value_state v = {.lost = c->loss >= 0, .loss = (uint8_t)(c->loss < 0 ? 0 : c->loss), .codec = VV_CODEC_VALUE,
-                        .bytes = c->body.len};
-    if (!v.lost && !vv_objects_put(&d->objects, &c->body, &v.cid))
+    int loss = c->loss < 0 ? vv_objects_refused(d->store) : c->loss;
+    if (loss >= 0) {
+        vv_body_free(d->governor, &c->body);
+        return (vv_value_state){.lost = true, .loss = (uint8_t)loss};
+    }
+    vv_value_state v = {.codec = VV_CODEC_VALUE, .bytes = c->body.len};
+    if (!vv_objects_put(&d->objects, &c->body, &v.cid))
         v.lost = true; /* ValueMemoryExceeded */
     return v;
 }
@@ -292,7 +316,7 @@ void vv_spans_value(vv_decoder *d, vv_lthread *t, vv_exec *x, const uint64_t *w)
         f.value = (vv_value_occurrence){.call = s->call, .context = s->context,
                                         .role = (payload & 0xff) == VV_ROLE_OUTPUT, .value = keep_value(d, &c)};
         vv_fact_add(d, x, &f, f.value.value.lost ? VV_PART_VALUE_LOST + f.value.value.loss : VV_PART_VALUE);
-        vv_facts_need(&x->facts, in_flight(x, s->batch), false);
+        vv_facts_need(&x->facts, in_flight(x, s->batch), VV_NAMED_SAFE);
     }
 }
 
@@ -344,16 +368,14 @@ static void add_capture(vv_decoder *d, vv_lthread *t, const uint64_t *w, const u
     p->context = *context;
     p->kind = payload & 1;
     p->source = payload >> 1 & 3;
-    p->function_id = (uint32_t)(w[1] >> 32);
+    p->function_id = used(t->engine, (uint32_t)(w[1] >> 32));
     if (!p->function_id && !context->overflow)
         p->function_id = x->cct.nodes[u->from->node].function;
     set_site(t->engine, (uint32_t)w[2], &p->has_site, &p->site);
-    if (p->has_site && p->site.file > t->engine->used_file)
-        t->engine->used_file = p->site.file;
     p->value = keep_value(d, c);
     vv_fact_add(d, x, &f, VV_PART_ERROR);
     x->facts.parts.n[p->value.lost ? VV_PART_ERROR_VALUE_LOST + p->value.loss : VV_PART_ERROR_VALUE]++;
-    vv_facts_need(&x->facts, in_flight(x, u->first->batch), false);
+    vv_facts_need(&x->facts, in_flight(x, u->first->batch), VV_NAMED_SAFE);
     vv_health_bump(x, VV_H_error_captures_queued, 1);
 }
 
