@@ -141,7 +141,7 @@ static int print_value(const vv_value_loaded *v, const vv_value_bounds *b)
     vv_error err = {0};
     bool cut;
     int status = VV_EXIT_OK;
-    vv_code rc = vv_value_json(&j, v->place.body, v->place.body_len, &limits, &cut, &err);
+    vv_code rc = vv_value_show(&j, v->place.body, v->place.body_len, &limits, &cut, &err);
     if (rc == VV_OK) {
         vv_text_tame((char *)w.buf, w.len);
         print_head(v);

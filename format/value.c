@@ -236,7 +236,7 @@ static void open_class(shower *s, vv_rd r)
         open_container(s, r, VV_CLASS_ENTRY, true, &name);
 }
 
-/* Writes a scalar, or opens a container and leaves its items to the loop in vv_value_json. */
+/* Writes a scalar, or opens a container and leaves its items to the loop in vv_value_show. */
 static void put_value(shower *s, vv_rd message)
 {
     vv_field f;
@@ -335,7 +335,7 @@ static void put_item(shower *s, vv_rd item)
     put_value(s, value);
 }
 
-vv_code vv_value_json(vv_json *j, const uint8_t *body, size_t n, const vv_value_limits *limits, bool *ret_cut,
+vv_code vv_value_show(vv_json *j, const uint8_t *body, size_t n, const vv_value_limits *limits, bool *ret_cut,
                       vv_error *err)
 {
     vv_rd r = vv_rd_init(body, n);

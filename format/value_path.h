@@ -59,7 +59,7 @@ typedef struct {
 
 /*
  * Walks as many steps as the value has. Of a key that a map holds twice the last entry counts. Errors: CORRUPT as
- * vv_value_json; what lies beside the way is not checked.
+ * vv_value_show; what lies beside the way is not checked.
  */
 VV_MUST_CHECK vv_code vv_value_walk(vv_value_place *ret, const uint8_t *body, size_t n, const vv_value_path *path,
                                     vv_error *err);

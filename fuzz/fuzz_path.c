@@ -58,7 +58,7 @@ static void check_walk(const vv_value_path *p, const uint8_t *body, size_t n)
     vv_wr w = vv_wr_growing(1 << 20);
     vv_json j = vv_json_init(&w);
     bool cut;
-    if (vv_value_json(&j, at.body, at.body_len, &limits, &cut, NULL) == VV_OK)
+    if (vv_value_show(&j, at.body, at.body_len, &limits, &cut, NULL) == VV_OK)
         FUZZ_CHECK(vv_json_done(&j));
     vv_wr_done(&w);
 }

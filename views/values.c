@@ -199,7 +199,7 @@ static vv_code answer_json(vv_json *j, const vv_query *q, vv_value_loaded *v, co
     vv_json_key(j, "value");
     if (!shown)
         vv_json_null(j);
-    else if (vv_value_json(j, v->place.body, v->place.body_len, &limits, &cut, &why) == VV_ERR_CORRUPT) {
+    else if (vv_value_show(j, v->place.body, v->place.body_len, &limits, &cut, &why) == VV_ERR_CORRUPT) {
         v->status = (vv_value_status){"malformed", why.name};
         *j = before;
         j->out->len = len;
