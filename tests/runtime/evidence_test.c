@@ -6,6 +6,7 @@
 #include "tests/runtime/inside.h"
 
 uint64_t size_of_files;
+static unsigned objects;
 
 typedef struct {
     rig g;
@@ -197,6 +198,123 @@ START_TEST(gate_manual_inputs_only)
 }
 END_TEST
 
+/* A call that catches its own error keeps it, and has no link. */
+START_TEST(gate_caught_error_has_no_link)
+{
+    run r = begin(VARVE_ALL_ROLES);
+    varve_call_begin(r.t, r.f[0], 0);
+    give(r.t, VARVE_INPUT, 1);
+    varve_call_begin(r.t, r.f[1], 0);
+    throw_text(r.t, &(varve_error){.up = 1, .ends = 1}, "no"); /* thrown by the root, of which f[1] is part */
+    varve_call_end(r.t, VARVE_CALL_ERRORED);
+    throw_text(r.t, &(varve_error){.ends = 0}, "no");
+    give(r.t, VARVE_OUTPUT, 1);
+    varve_call_end(r.t, VARVE_CALL_OK);
+    look *l = finish(&r);
+    ck_assert_uint_eq(l->fold->error_count, 2);
+    for (size_t i = 0; i < 2; i++)
+        ck_assert_uint_eq(vv_be64(l->fold->errors[i].throw_call.b + 32), 1);
+    ck_assert(!span(l, 1)->has_terminal && span(l, 1)->has_output);
+    ck_assert_uint_eq(span(l, 1)->end.status, VV_CALL_OK);
+    rig_remove(&r.g);
+}
+END_TEST
+
+/* The same error going on is another unwind: its own id, later than the first one's, and its kind; the value is one. */
+START_TEST(gate_rethrow_is_an_unwind_of_its_own)
+{
+    run r = begin(VARVE_ALL_ROLES);
+    varve_call_begin(r.t, r.f[0], 0);
+    give(r.t, VARVE_INPUT, 1);
+    throw_text(r.t, &(varve_error){.ends = 0}, "no");
+    throw_text(r.t, &(varve_error){.ends = 0}, "no");
+    throw_text(r.t, &(varve_error){.ends = 1, .kind = VARVE_RETHROW, .source = VARVE_FROM_FUTURE}, "no");
+    varve_call_end(r.t, VARVE_CALL_ERRORED);
+    look *l = finish(&r);
+    ck_assert_uint_eq(l->fold->error_count, 3);
+    uint32_t *in_order = vv_fold_order_errors(l->fold);
+    for (uint64_t i = 0; i < 3; i++) {
+        const vv_error_capture *e = &l->fold->errors[in_order[i]];
+        ck_assert_uint_eq(vv_be64(e->id.b + 32), i + 1);
+        ck_assert_uint_eq(e->kind, i == 2);
+        ck_assert_uint_eq(e->source, i == 2 ? 3 : 0);
+        assert_value(l, &e->value, "\x1a\x02no", 4);
+    }
+    ck_assert_uint_eq(vv_be64(span(l, 1)->terminal.capture.b + 32), 3);
+    free(in_order);
+    rig_remove(&r.g);
+}
+END_TEST
+
+/* A call that does not return has no output, and loses none, given or not. */
+START_TEST(gate_output_only_where_it_returns)
+{
+    static const varve_call_status others[] = {VARVE_CALL_ERRORED, VARVE_CALL_CANCELLED, VARVE_CALL_EXITED};
+    run r = begin(VARVE_ALL_ROLES);
+    varve_call_begin(r.t, r.f[0], 0);
+    give(r.t, VARVE_INPUT, 1);
+    for (unsigned i = 0; i < 6; i++) {
+        begin_as(&r, 1, &(varve_policy){.llm = true});
+        give(r.t, VARVE_INPUT, 1);
+        if (i % 2)
+            give(r.t, VARVE_OUTPUT, 2);
+        varve_call_end(r.t, others[i / 2]);
+    }
+    give(r.t, VARVE_OUTPUT, 1);
+    varve_call_end(r.t, VARVE_CALL_OK);
+    look *l = finish(&r);
+    ck_assert_uint_eq(l->fold->span_count, 7);
+    for (uint64_t i = 2; i <= 7; i++)
+        ck_assert(span(l, i)->has_input && !span(l, i)->has_output && !span(l, i)->has_terminal);
+    rig_remove(&r.g);
+}
+END_TEST
+
+static int count_object(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)at;
+    objects += kind == FTW_F && strstr(path, ".bamlvalue");
+    return 0;
+}
+
+/* Of roles, calls and executions that have the same value, one object; the function table is another. */
+START_TEST(gate_equal_values_are_one_object)
+{
+    run r = begin(VARVE_ALL_ROLES);
+    for (unsigned i = 0; i < 3; i++) {
+        varve_call_begin(r.t, r.f[0], 0);
+        give(r.t, VARVE_INPUT, 7);
+        begin_as(&r, 1, &(varve_policy){.llm = true});
+        give(r.t, VARVE_INPUT, 7);
+        varve_capture *c = varve_error_begin(r.t, &(varve_error){.ends = 0});
+        varve_put_int(c, 7);
+        varve_capture_end(c);
+        give(r.t, VARVE_OUTPUT, 7);
+        varve_call_end(r.t, VARVE_CALL_OK);
+        give(r.t, VARVE_OUTPUT, 7);
+        varve_call_end(r.t, VARVE_CALL_OK);
+        if (i == 2)
+            break;
+        rig_end(&r.g);
+        publish(r.g.session);
+        r.t = rig_begin(&r.g);
+    }
+    rig_end(&r.g);
+    publish(r.g.session);
+    look *l = rig_close(&r.g);
+    nftw(r.g.store.root, count_object, 16, FTW_PHYS);
+    ck_assert_uint_eq(objects, 2);
+    for (size_t i = 0; i < 3; i++) {
+        look_fold(l, 0, i);
+        assert_value(l, &span(l, 1)->output, "\x20\x07", 2);
+        assert_value(l, &span(l, 2)->input, "\x20\x07", 2);
+        assert_value(l, &l->fold->errors[0].value, "\x20\x07", 2);
+    }
+    rig_remove(&r.g);
+}
+END_TEST
+
 int main(void)
 {
     TCase *c = test_case("evidence", 60);
@@ -204,5 +322,9 @@ int main(void)
     tcase_add_test(c, gate_one_unwind_two_links);
     tcase_add_test(c, gate_unselected_error_leaves_nothing);
     tcase_add_test(c, gate_manual_inputs_only);
+    tcase_add_test(c, gate_caught_error_has_no_link);
+    tcase_add_test(c, gate_rethrow_is_an_unwind_of_its_own);
+    tcase_add_test(c, gate_output_only_where_it_returns);
+    tcase_add_test(c, gate_equal_values_are_one_object);
     return test_run();
 }
