@@ -127,26 +127,41 @@ static size_t utf8_one(const uint8_t *p, size_t n)
     return len;
 }
 
+/* Of the first n bytes, so many are ASCII for sure: whole words. */
+static size_t ascii_words(const uint8_t *p, size_t n)
+{
+    size_t i = 0;
+    for (uint64_t w; n - i >= sizeof w; i += sizeof w) {
+        memcpy(&w, p + i, sizeof w);
+        if (w & 0x8080808080808080)
+            break;
+    }
+    return i;
+}
+
 bool vv_utf8_valid(vv_str s)
 {
     const uint8_t *p = (const uint8_t *)s.p;
-    for (size_t left = s.n; left;) {
-        size_t len = utf8_one(p, left);
+    for (size_t i = s.n ? ascii_words(p, s.n) : 0; i < s.n;) {
+        size_t len = utf8_one(p + i, s.n - i);
         if (!len)
             return false;
-        p += len;
-        left -= len;
+        i += len;
+        if (len > 1)
+            i += ascii_words(p + i, s.n - i);
     }
     return true;
 }
 
 void vv_utf8_mend(char *p, size_t n)
 {
-    for (size_t i = 0; i < n;) {
+    for (size_t i = ascii_words((const uint8_t *)p, n); i < n;) {
         size_t len = utf8_one((const uint8_t *)p + i, n - i);
         if (!len)
             p[i] = '?';
         i += len ? len : 1;
+        if (len > 1)
+            i += ascii_words((const uint8_t *)p + i, n - i);
     }
 }
 

@@ -148,6 +148,31 @@ START_TEST(mended_text_is_valid)
 }
 END_TEST
 
+/* One thing among plain text, at every place of the words that are looked at whole. */
+START_TEST(text_is_mended_at_every_place)
+{
+    enum { LONGEST = 28 };
+    static const struct {
+        const char *it, *mended;
+    } cases[] = {{"\xff", "?"}, {"\x80", "?"}, {"\xc3", "?"}, {"\xc3\xa9", "\xc3\xa9"}, {"\xe2\x82\xac", "\xe2\x82\xac"},
+                 {"\xe2\x82", "??"}, {"\xed\xa0\x80", "???"}};
+    for (size_t k = 0; k < VV_ARRAY_LEN(cases); k++)
+        for (size_t at = 0; at < LONGEST; at++)
+            for (size_t rest = 0; rest < LONGEST; rest++) {
+                char text[2 * LONGEST + 8], want[sizeof text];
+                int n = snprintf(text, sizeof text, "%.*s%s%.*s", (int)at, "aaaaaaaaaaaaaaaaaaaaaaaaaaaa", cases[k].it,
+                                 (int)rest, "zzzzzzzzzzzzzzzzzzzzzzzzzzzz");
+                snprintf(want, sizeof want, "%.*s%s%.*s", (int)at, "aaaaaaaaaaaaaaaaaaaaaaaaaaaa", cases[k].mended,
+                         (int)rest, "zzzzzzzzzzzzzzzzzzzzzzzzzzzz");
+                char *exact = (char *)test_exact(text, (size_t)n);
+                ck_assert_int_eq(vv_utf8_valid((vv_str){exact, (size_t)n}), strcmp(cases[k].it, cases[k].mended) == 0);
+                vv_utf8_mend(exact, (size_t)n);
+                ck_assert_mem_eq(exact, want, (size_t)n);
+                free(exact);
+            }
+}
+END_TEST
+
 START_TEST(tamed_text_moves_no_terminal)
 {
     static const struct {
@@ -215,6 +240,7 @@ int main(void)
     tcase_add_test(t, utf8);
     tcase_add_test(t, cut_on_a_character_boundary);
     tcase_add_test(t, mended_text_is_valid);
+    tcase_add_test(t, text_is_mended_at_every_place);
     tcase_add_test(t, tamed_text_moves_no_terminal);
     tcase_add_test(t, decimal_of_128_bits);
     tcase_add_test(t, sha256);
