@@ -15,7 +15,7 @@
 #include "bench/recorder.h"
 #include "bench/stored.h"
 
-enum { ROUNDS_MAX = 1000, OPS = 1 << 15, OPS_OF_VALUES = 1 << 12, OPS_OF_FILES = 256, ON_DISK = 100000 };
+enum { ROUNDS_MAX = 1000, OPS = 1 << 17, SPANS = 1 << 16, VALUES = 1 << 13, LARGE_VALUES = 1 << 9, FILES = 64, ON_DISK = 100000 };
 enum { SMALL = 32, MEDIUM = 1024, LARGE = 16384, PLENTY = 1 << 30 };
 
 static struct {
@@ -201,21 +201,21 @@ enum {
 static const shape shapes[SHAPES] = {
     [PLAIN] = {"a plain pair", plain, OPS, PLAIN, 0, 0},
     [NOTHING] = {"a policy that selects nothing", selects_nothing, OPS, PLAIN, 1.6, 0},
-    [SPAN] = {"a span without values", without_values, OPS, PLAIN, 3.0, 1000},
-    [SMALL_AGAIN] = {"two values of 32 bytes, again", repeated_small, OPS_OF_VALUES, SPAN, 0, 10000},
-    [SMALL_NEW] = {"two values of 32 bytes, new", distinct_small, OPS_OF_FILES, SPAN, 0, 0},
-    [MEDIUM_AGAIN] = {"two of 1 KiB, again", repeated_medium, OPS_OF_VALUES, SPAN, 0, 0},
-    [MEDIUM_NEW] = {"two of 1 KiB, new", distinct_medium, OPS_OF_FILES, SPAN, 0, 0},
-    [LARGE_AGAIN] = {"two of 16 KiB, again", repeated_large, OPS_OF_FILES, SPAN, 0, 0},
-    [LARGE_NEW] = {"two of 16 KiB, new", distinct_large, OPS_OF_FILES, SPAN, 0, 0},
-    [ONE] = {"a span that asks for errors", one_returns, OPS_OF_VALUES, SPAN, 0, 0},
-    [ONE_ERROR] = {"an error that ends it", one_unwound, OPS_OF_VALUES, ONE, 0, 0},
-    [TWO] = {"two such spans, nested", two_return, OPS_OF_VALUES, SPAN, 0, 0},
-    [TWO_ERROR] = {"an error that ends both", two_unwound, OPS_OF_VALUES, TWO, 0, 0},
+    [SPAN] = {"a span without values", without_values, SPANS, PLAIN, 3.0, 1000},
+    [SMALL_AGAIN] = {"two values of 32 bytes, again", repeated_small, VALUES, SPAN, 0, 10000},
+    [SMALL_NEW] = {"two values of 32 bytes, new", distinct_small, FILES, SPAN, 0, 0},
+    [MEDIUM_AGAIN] = {"two of 1 KiB, again", repeated_medium, VALUES, SPAN, 0, 0},
+    [MEDIUM_NEW] = {"two of 1 KiB, new", distinct_medium, FILES, SPAN, 0, 0},
+    [LARGE_AGAIN] = {"two of 16 KiB, again", repeated_large, LARGE_VALUES, SPAN, 0, 0},
+    [LARGE_NEW] = {"two of 16 KiB, new", distinct_large, FILES, SPAN, 0, 0},
+    [ONE] = {"a span that asks for errors", one_returns, VALUES, SPAN, 0, 0},
+    [ONE_ERROR] = {"an error that ends it", one_unwound, VALUES, ONE, 0, 0},
+    [TWO] = {"two such spans, nested", two_return, VALUES, SPAN, 0, 0},
+    [TWO_ERROR] = {"an error that ends both", two_unwound, VALUES, TWO, 0, 0},
     [ERRORED] = {"a plain call that fails", plain_errored, OPS, PLAIN, 0, 0},
     [NOBODY] = {"an error that concerns nobody", unwind_of_nobody, OPS, ERRORED, 1.5, 0},
-    [RANDOM] = {"a block with random bytes", random_blocks, OPS, RANDOM, 0, 0},
-    [LOCAL_ID] = {"a LocalId, made and consumed", local_ids, OPS, RANDOM, 1.5, 0},
+    [RANDOM] = {"a block with random bytes", random_blocks, VALUES, RANDOM, 0, 0},
+    [LOCAL_ID] = {"a LocalId, made and consumed", local_ids, VALUES, RANDOM, 1.5, 0},
 };
 
 /* memory: of the profiler; 0: its default. */
