@@ -154,8 +154,15 @@ START_TEST(text_is_mended_at_every_place)
     enum { LONGEST = 28 };
     static const struct {
         const char *it, *mended;
-    } cases[] = {{"\xff", "?"}, {"\x80", "?"}, {"\xc3", "?"}, {"\xc3\xa9", "\xc3\xa9"}, {"\xe2\x82\xac", "\xe2\x82\xac"},
-                 {"\xe2\x82", "??"}, {"\xed\xa0\x80", "???"}};
+    } cases[] = {
+        {"\xff", "?"},
+        {"\x80", "?"},
+        {"\xc3", "?"},
+        {"\xc3\xa9", "\xc3\xa9"},
+        {"\xe2\x82\xac", "\xe2\x82\xac"},
+        {"\xe2\x82", "??"},
+        {"\xed\xa0\x80", "???"},
+    };
     for (size_t k = 0; k < VV_ARRAY_LEN(cases); k++)
         for (size_t at = 0; at < LONGEST; at++)
             for (size_t rest = 0; rest < LONGEST; rest++) {
