@@ -58,7 +58,11 @@ mv "$tmp/log2" "$tmp/log"
 compare "$dir/coroutines.expected" "events of VARVE_PROFILER's second"
 
 value() { sed -n "s/^$1 //p" "$tmp/log"; }
+# A session that is not done in time is left as it is, which is no leak.
+asan_options=${ASAN_OPTIONS:-}
+export ASAN_OPTIONS="${asan_options:+$asan_options:}detect_leaks=0"
 run tally,functions,threads,calls,exceptions "$dir/overflow.lua"
+ASAN_OPTIONS=$asan_options
 [ "$(value enter)" -gt 100000 ] && [ "$(value enter)" = "$(value leave)" ] && [ "$(value holes)" = 0 ] &&
     [ "$(value throw)" -ge 6 ] && [ ! -s "$tmp/err" ]
 status=$?

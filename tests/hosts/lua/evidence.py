@@ -1,5 +1,6 @@
-"""The evidence of one run as text: evidence.py DUMP STORE [brief|ids], where DUMP is what `varve dump` printed of
-STORE, brief: without inputs and outputs, ids: only the runtime ids of calls that have one.
+"""The evidence of one run as text: evidence.py DUMP STORE [brief|ids|links], where DUMP is what `varve dump` printed
+of STORE. brief: without inputs and outputs; ids: only the runtime ids of calls that have one; links: only the calls
+with the error role that ended Errored without a link to an error, or otherwise with one, and how many there are.
 
     span 1.4 main:ask @2 llm ioe Ok in={"q": "why"} out="so" error=1.2
     error 1.2 by 1.4 main:ask Fresh Bytecode @3 "boom"
@@ -139,13 +140,15 @@ def numbers(ref):
 def main(dump, store, how):
     streams = json.load(open(dump))["streams"]
     stream = streams[0]
-    names = Table(read_object(store, stream["engines"][0]["function_table"])[1]).names
+    names = Table(read_object(store, stream["engines"][-1]["function_table"])[1]).names
     execution = stream["executions"][0]
     if execution.get("error") or execution["data_state"] != "Complete" or execution["issues"]:
         print("not complete:", execution.get("error") or (execution["data_state"], execution["issues"]))
     for name, n in sorted(execution["health"].items()):
         if "lost" in name or "loss" in name or "exceeded" in name:
             print("lost:", name, n)
+
+    errored = 0
 
     def call(ref):
         return "%d.%d" % numbers(ref)
@@ -156,6 +159,13 @@ def main(dump, store, how):
         if how == "ids":
             if own_id:
                 print(own_id)
+            continue
+        if how == "links":
+            ended = end and end["status"] == "Errored"
+            linked = bool(span["terminal"] and span["terminal"].get("capture"))
+            errored += start["roles"] & 4 and ended
+            if start["roles"] & 4 and ended != linked:
+                print(call(span["call"]), names[start["function_id"]], end, span["terminal"])
             continue
         words = ["span", call(span["call"]), names[start["function_id"]]]
         if start["site"]:
@@ -174,7 +184,9 @@ def main(dump, store, how):
             words.append("error=%d.%d" % (numbers(target[0])[0], target[1]) if target
                          else "error lost " + str(span["terminal"]["lost"]))
         print(*words)
-    for e in execution["errors"]:
+    if how == "links":
+        print("errored:", "many" if errored > 100 else errored // 4)
+    for e in execution["errors"] if how in ("", "brief") else ():
         site = " @%d" % e["site"][1] if e["site"] else ""
         print("error %d.%d by %s %s %s %s%s %s" % (
             numbers(e["id"][0])[0], e["id"][1], call(e["throw_call"]), names[e["function_id"]],

@@ -12,6 +12,6 @@ end)
 catch(function() assert(pcall(fail)) end)
 catch(function()
   local _, e = pcall(error, {1})
-  pcall(print) -- meanwhile
+  pcall(print)
   error(e)
 end)
