@@ -11,6 +11,7 @@
 #include <semaphore.h>
 #include <sys/mman.h>
 
+#include "tests/runtime/evidence.h"
 #include "tests/runtime/inside.h"
 
 /* ---- what is denied ---- */
@@ -92,13 +93,13 @@ typedef struct {
     varve_thread *handle;
     unsigned root;
     uint64_t depth;
-    bool started, alive;
+    bool started, alive, begun; /* begun: had a call */
     unsigned hand;
 } actor;
 
 typedef struct {
     varve_root *handle;
-    uint64_t begins, waits;
+    uint64_t begins, waits, selected;
     bool begun, ended;
 } owner;
 
@@ -199,14 +200,65 @@ static void do_engine_close(void)
     varve_engine_close(world.engines[act.t]);
 }
 
+/* A call was begun; an execution's first one is selected without being asked for. */
+static void begun(actor *t, bool selected)
+{
+    if (!t->handle || !t->started)
+        return;
+    bool first = t == &world.threads[t->root] && !t->begun;
+    t->begun = true;
+    world.roots[t->root].begins++;
+    world.roots[t->root].selected += first || selected;
+}
+
 static void do_begin(actor *t)
 {
     bool second = act.n;
     varve_call_begin(t->handle, second ? world.other : world.functions[act.a], second ? 0 : world.sites[act.b]);
-    if (t->handle && t->started) {
-        t->depth++;
-        world.roots[t->root].begins++;
-    }
+    begun(t, false);
+    t->depth += t->handle && t->started;
+}
+
+/* n: how it is selected: 1 by its class, 2 by hand, and then bits 2 to 4 are its roles. */
+static void do_begin_as(actor *t)
+{
+    varve_policy p = {.llm = act.n & 1, .manual = act.n & 2, .runtime_id = {3, (uint8_t)act.a},
+                      .input = act.n & 4 ? VARVE_SWITCH_ON : VARVE_SWITCH_KEEP,
+                      .output = act.n & 8 ? VARVE_SWITCH_ON : VARVE_SWITCH_KEEP,
+                      .error = act.n & 16 ? VARVE_SWITCH_ON : VARVE_SWITCH_KEEP};
+    varve_call_begin_as(t->handle, world.functions[act.a], world.sites[act.b], varve_ticks(), &p);
+    begun(t, act.n & 3);
+    t->depth += t->handle && t->started;
+}
+
+static const uint8_t stuff[60000];
+
+/* A value of so many bytes, where one is owed. */
+static void do_give(actor *t)
+{
+    varve_capture *c = varve_value_begin(t->handle, (varve_role)act.a);
+    varve_list_begin(c);
+    varve_put_int(c, act.b);
+    varve_put_bytes(c, stuff, act.b);
+    varve_list_end(c);
+    varve_capture_end(c);
+}
+
+static void do_set_id(actor *t)
+{
+    uint8_t id[16] = {9, (uint8_t)act.b};
+    varve_call_set_runtime_id(t->handle, act.a, id);
+}
+
+/* An error that so many calls end by. */
+static void do_throw(actor *t)
+{
+    uint64_t ends = act.a < t->depth ? act.a : t->depth;
+    varve_capture *c = varve_error_begin(t->handle, &(varve_error){.ends = ends, .kind = act.n & 1, .up = act.n % 3});
+    varve_put_text(c, (const char *)stuff, act.b);
+    varve_capture_end(c);
+    for (; ends; ends--, t->depth--)
+        varve_call_end(t->handle, VARVE_CALL_ERRORED);
 }
 
 /* Calls one after the other. */
@@ -215,8 +267,8 @@ static void do_calls(actor *t)
     for (uint32_t i = 0; i < act.n; i++) {
         varve_call_begin(t->handle, world.functions[i % 3], 0);
         varve_call_end(t->handle, VARVE_CALL_OK);
+        begun(t, false);
     }
-    world.roots[t->root].begins += t->handle ? act.n : 0;
 }
 
 static void do_end(actor *t)
@@ -329,6 +381,28 @@ static void calls_of(unsigned t, uint32_t n)
     thread_op(do_calls, t, 0, 0, n);
 }
 
+enum { BY_CLASS = 1, BY_HAND = 2, HAND_INPUT = 4, HAND_OUTPUT = 8, HAND_ERROR = 16, HAND_ALL = 28 };
+
+static void begin_as(unsigned t, unsigned f, unsigned how)
+{
+    thread_op(do_begin_as, t, f % FUNCTIONS, f % SITES, how);
+}
+
+static void give(unsigned t, varve_role role, unsigned bytes)
+{
+    thread_op(do_give, t, role, bytes, 0);
+}
+
+static void set_id(unsigned t, unsigned up)
+{
+    thread_op(do_set_id, t, up, up, 0);
+}
+
+static void throw_up(unsigned t, unsigned ends, unsigned bytes)
+{
+    thread_op(do_throw, t, ends, bytes, ends);
+}
+
 static void wait_once(unsigned t)
 {
     thread_op(do_wait, t, 0, 0, 0);
@@ -398,7 +472,8 @@ static varve_session *open_world(uint64_t memory)
 static void name_things(void)
 {
     for (unsigned i = 0; i < VV_ARRAY_LEN(world.engines); i++)
-        world.engines[i] = varve_engine_open(world.session, &(varve_engine_info){.source_label = "a program"});
+        world.engines[i] = varve_engine_open(world.session, &(varve_engine_info){.source_label = "a program",
+                                                                                 .roles = VARVE_ALL_ROLES});
     varve_engine *e = world.engines[0];
     char text[32];
     for (unsigned i = 0; i < FUNCTIONS; i++) {
@@ -453,14 +528,30 @@ static void check_fold(const vv_fold *f, const vv_execution *x, const vv_functio
     CHECK(term(x, VV_ACCOUNT_AWAIT_STARTED) == sum.await_count + vv_health_sum(&x->terms, "await_lost."));
 }
 
+/* Nothing of the evidence dangles, and what it comes to is what the execution says. */
+static void check_evidence(const look *l)
+{
+    found_evidence found;
+    vv_accounting a;
+    const char *bad = evidence_of(l, &found);
+    if (!*bad && l->execution->has_terms)
+        bad = evidence_terms(l->execution, &a) ? "" : "terms";
+    if (!*bad && l->execution->has_terms && l->execution->has_end)
+        bad = evidence_agrees(l, &a, &found);
+    ck_assert_msg(!*bad, "%s, denied %" PRIu64 "-%" PRIu64 " of kind %d: %s", faults.program, faults.from, faults.to,
+                  faults.kind, bad);
+}
+
 static void check_execution(const look *l, const varve_status *st, uint64_t terms_lost)
 {
     const vv_execution *x = l->execution;
     const owner *o = &world.roots[x->runtime_id.b[1] % ROOTS];
     check_fold(l->fold, x, &l->table);
+    check_evidence(l);
     bool told = x->has_terms && x->has_start;
     CHECK(!told || term(x, VV_ACCOUNT_CALLS_ATTEMPTED) == o->begins);
     CHECK(!told || term(x, VV_ACCOUNT_AWAIT_STARTED) == o->waits);
+    CHECK(!told || term(x, VV_ACCOUNT_SPANS_SELECTED) == o->selected);
     CHECK(st->batches_lost || l->fold->complete);
     CHECK(st->batches_lost || terms_lost || told);
 }

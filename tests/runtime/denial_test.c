@@ -1,6 +1,6 @@
 /*
  * Each reservation of small programs denied by itself, runs of them, and any at random: nothing crashes, the host sees
- * what it did, both equations hold, no reference dangles, and all memory comes back.
+ * what it did, all equations hold, no reference dangles, and all memory comes back.
  */
 #include "config.h"
 
@@ -214,6 +214,72 @@ static void ends(void)
     begin(5, 30);
 }
 
+/* Selected calls deeper than marks and spans grow, with values, errors caught at each depth, and rethrows. */
+static void selected(void)
+{
+    root(0);
+    begin(0, 0);
+    give(0, VARVE_INPUT, 20);
+    for (unsigned i = 0; i < 9; i++) {
+        begin_as(0, i, i % 2 ? BY_CLASS : BY_HAND | HAND_ALL);
+        give(0, VARVE_INPUT, i * 300);
+        set_id(0, i % 3);
+        if (i == 5)
+            pass();
+    }
+    throw_up(0, 2, 10);
+    throw_up(0, 0, 4000); /* caught where it was thrown, and thrown again */
+    throw_up(0, 1, 10);
+    begin(0, 3);
+    throw_up(0, 1, 10);
+    pass();
+    cycle();
+    give(0, VARVE_OUTPUT, 30000);
+    end(0);
+    set_id(0, 0);
+    begin_as(0, 4, BY_HAND);
+    end(0);
+    throw_up(0, 3, 5);
+    pass();
+    cycle();
+    begin_as(0, 5, BY_CLASS | BY_HAND);
+    throw_up(0, 100, 5);
+}
+
+/* The same of threads that go on elsewhere, and of spawned calls. */
+static void selected_moves(void)
+{
+    root(0);
+    begin(0, 0);
+    for (unsigned i = 1; i < 5; i++) {
+        spawn(0, i, 0);
+        on(i % HANDS);
+        start(i);
+        begin_as(i, i, i % 2 ? BY_CLASS : BY_HAND | HAND_INPUT | HAND_ERROR);
+        give(i, VARVE_INPUT, i * 100);
+        begin_as(i, 7, BY_HAND | HAND_OUTPUT);
+        on((i + 1) % HANDS);
+        set_id(i, 1);
+        give(i, VARVE_OUTPUT, 3);
+        if (i == 3)
+            pass();
+        throw_up(i, 1 + i % 2, 9);
+        on(0);
+    }
+    pass();
+    leave(1);
+    for (unsigned i = 1; i < 5; i++) {
+        on((i + 2) % HANDS);
+        begin_as(i, 9, BY_CLASS);
+        give(i, VARVE_INPUT, 7);
+        finish(i);
+    }
+    on(0);
+    throw_up(0, 1, 3);
+    cycle();
+    begin_as(0, 1, BY_HAND | HAND_ALL);
+}
+
 static const struct {
     const char *name;
     void (*play)(void);
@@ -229,6 +295,8 @@ static const struct {
     {"rollovers", rollovers, false, 50},
     {"facts", facts, false, 40},
     {"ends", ends, false, 30},
+    {"selected", selected, false, 60},
+    {"selected moves", selected_moves, false, 60},
 };
 
 static const unsigned lengths[] = {1, 2, 4, 16, 100000};
@@ -298,6 +366,29 @@ START_TEST(gate_end_before_a_backlog)
 }
 END_TEST
 
+/* One of what selected calls do. */
+static void anything_selected(test_rng *g, unsigned t)
+{
+    unsigned bytes = (unsigned)test_below(g, test_below(g, 8) ? 200 : sizeof stuff);
+    switch (test_below(g, 6)) {
+    case 0:
+    case 1:
+        begin_as(t, (unsigned)test_below(g, FUNCTIONS), (unsigned)test_below(g, 32));
+        break;
+    case 2:
+        give(t, VARVE_INPUT, bytes);
+        break;
+    case 3:
+        give(t, VARVE_OUTPUT, bytes);
+        break;
+    case 4:
+        set_id(t, (unsigned)test_below(g, 4));
+        break;
+    default:
+        throw_up(t, (unsigned)test_below(g, test_below(g, 4) ? 3 : 40), bytes);
+    }
+}
+
 static void anything(void)
 {
     test_rng *g = &faults.random;
@@ -317,6 +408,8 @@ static void anything(void)
             continue;
         else if (!a->started)
             start(t);
+        else if (what < 20)
+            anything_selected(g, t);
         else if (what < 40)
             begin(t, (unsigned)test_below(g, FUNCTIONS));
         else if (what < 65)

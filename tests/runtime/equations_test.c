@@ -1,7 +1,8 @@
 /*
  * The equations at the end of every execution, under load, with losses of every kind made on purpose: threads that
  * record more than their memory holds, waits, spawns that find no room, publications that fail before or after their
- * rename. What each execution says of itself must agree with what a reader finds.
+ * rename, selected calls with values and errors. What each execution says of itself must agree with what a reader
+ * finds, and nothing there names what is not.
  */
 #include "config.h"
 
@@ -10,6 +11,7 @@
 #include <errno.h>
 #include <pthread.h>
 
+#include "tests/runtime/evidence.h"
 #include "tests/runtime/inside.h"
 
 uint64_t size_of_files;
@@ -39,6 +41,38 @@ static int fail_step(void *ctx, vv_step at)
     return test_below(&g, 12 * VV_STEPS) == (uint64_t)at ? EIO : 0;
 }
 
+static void give(varve_thread *t, varve_role role, test_rng *g)
+{
+    static const char text[2000];
+    varve_capture *c = varve_value_begin(t, role);
+    varve_put_text(c, text, test_below(g, test_below(g, 20) ? 60 : sizeof text));
+    varve_capture_end(c);
+}
+
+/* What selected calls do, besides. */
+static void selected(load *l, varve_thread *t, test_rng *g)
+{
+    varve_policy p = {.llm = test_below(g, 2), .manual = test_below(g, 2), .output = (varve_switch)test_below(g, 3),
+                      .error = VARVE_SWITCH_ON};
+    uint8_t id[16] = {1};
+    varve_call_begin_as(t, l->functions[test_below(g, FUNCTIONS)], 0, varve_ticks(), &p);
+    give(t, VARVE_INPUT, g);
+    varve_call_set_runtime_id(t, (unsigned)test_below(g, 3), id);
+    if (test_below(g, 4) == 0)
+        return; /* stays open */
+    if (test_below(g, 3)) {
+        give(t, VARVE_OUTPUT, g);
+        varve_call_end(t, VARVE_CALL_OK);
+        return;
+    }
+    uint64_t ends = test_below(g, varve_thread_depth(t) + 1);
+    varve_capture *c = varve_error_begin(t, &(varve_error){.ends = ends, .kind = (varve_error_kind)test_below(g, 2)});
+    varve_put_int(c, (int64_t)test_below(g, 100));
+    varve_capture_end(c);
+    while (ends--)
+        varve_call_end(t, VARVE_CALL_ERRORED);
+}
+
 static void calls(load *l, varve_thread *t, test_rng *g, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
@@ -47,6 +81,8 @@ static void calls(load *l, varve_thread *t, test_rng *g, unsigned n)
             varve_call_begin(t, l->functions[test_below(g, FUNCTIONS)], 0);
         else
             varve_call_end(t, (varve_call_status)test_below(g, 4));
+        if (what == 14 && test_below(g, 8) == 0)
+            selected(l, t, g);
         if (what == 15) {
             uint64_t now = varve_ticks();
             varve_await_begin(t, now);
@@ -95,6 +131,13 @@ static void check_execution(const look *l, uint64_t seed, uint64_t *lost)
     ck_assert_msg(sum.started == term(x, "invocations_folded"), "seed %" PRIu64 ": %" PRIu64 " found of %" PRIu64, seed,
                   sum.started, term(x, "invocations_folded"));
     ck_assert_msg(sum.await_count == term(x, "await_intervals_folded"), "seed %" PRIu64, seed);
+    found_evidence found;
+    vv_accounting a;
+    const char *bad = evidence_of(l, &found);
+    ck_assert_msg(!*bad, "seed %" PRIu64 ": %s", seed, bad);
+    ck_assert_msg(evidence_terms(x, &a), "seed %" PRIu64, seed);
+    bad = x->has_end ? evidence_agrees(l, &a, &found) : "";
+    ck_assert_msg(!*bad, "seed %" PRIu64 ": %s", seed, bad);
     /* Nothing dangles, and what is lost shows in the format's own counters too. */
     ck_assert_msg(l->fold->issue_count == 0, "seed %" PRIu64 ": %zu issues", seed, l->fold->issue_count);
     bool told = false;
@@ -111,7 +154,7 @@ START_TEST(gate_equations_under_load)
     fprintf(stderr, "# VV_SEED=%" PRIu64 "\n", l.seed);
     test_store s = store_make();
     varve_session *v = session_tested(&s, 3, SMALL, &(vv_session_test){.hooks = {.step = fail_step, .ctx = &l}});
-    l.engine = varve_engine_open(v, NULL);
+    l.engine = varve_engine_open(v, &(varve_engine_info){.roles = VARVE_ALL_ROLES});
     for (unsigned i = 0; i < FUNCTIONS; i++)
         l.functions[i] = function(l.engine, "f");
     worker w[WORKERS];

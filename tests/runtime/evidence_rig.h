@@ -222,6 +222,7 @@ static inline void settle_denied(run *r, vv_owner owner)
 static inline void settle_without_facts_times(run *r, unsigned times)
 {
     vv_decoder *d = &r->g.session->decoder;
+    ck_assert_uint_eq(d->execs->facts.count, 0);
     vv_facts_done(&d->execs->facts, d->governor);
     settle_denied_times(r, VV_OWN_EVIDENCE, times);
 }
