@@ -440,7 +440,8 @@ static bool is_lost(void *ctx, const vv_cid *cid, uint8_t *ret_code)
 /* Facts that name lost objects say so, before they are written. */
 static void lose_values(vv_writer *w, lost_objects *l)
 {
-    qsort(l->list, l->count, sizeof *l->list, by_cid);
+    if (l->count)
+        qsort(l->list, l->count, sizeof *l->list, by_cid);
     for (vv_exec *x = w->decoder->execs; x; x = x->next) {
         x->facts.len = vv_facts_lose_values(x->facts.bytes, x->facts.len, &x->facts.parts, is_lost, l);
         if (x->group && x->group_facts)

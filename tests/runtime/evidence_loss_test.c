@@ -99,6 +99,7 @@ static varve_thread *unknown_child(run *r)
 static void on_child(run *r, varve_thread *t, unsigned roles)
 {
     varve_policy p = by_hand(roles);
+    r->calls++;
     varve_call_begin_as(t, r->f[1], 0, varve_ticks(), &p);
 }
 
@@ -760,6 +761,7 @@ START_TEST(gate_each_evidence_loss)
             ck_assert_msg(a.v[i] == expected(c, i), "%s: %s is %" PRIu64 ", not %" PRIu64, c->name,
                           vv_account_name((vv_account)i), a.v[i], expected(c, i));
     check(l, &a, c->name);
+    ck_assert_uint_eq(a.v[VV_ACCOUNT_CALLS_ATTEMPTED], r.calls);
     rig_remove(&r.g);
 }
 END_TEST
