@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "format/cas.h"
+#include "runtime/clock.h"
 
 struct vv_object {
     vv_object *next, *chain;
@@ -118,10 +119,18 @@ static void drop(vv_objects *o, vv_object *e)
 
 enum { CAS_WRITE_FAILED = 6, CAS_CONFLICT = 7, DISK_GUARD_EXCEEDED = 8, STORE_UNAVAILABLE = 10 };
 
-int vv_objects_refused(const vv_wstore *s)
+static bool is_too_late(const vv_objects *o)
+{
+    uint64_t until = atomic_load_explicit(&o->until_ns, memory_order_relaxed);
+    return until && vv_clock_monotonic_ns() >= until;
+}
+
+int vv_objects_refused(const vv_objects *o, const vv_wstore *s)
 {
     vv_latch latch = vv_wstore_latch(s);
-    return latch == VV_LATCH_OPEN ? -1 : latch == VV_LATCH_DISK ? DISK_GUARD_EXCEEDED : STORE_UNAVAILABLE;
+    if (latch == VV_LATCH_OPEN)
+        return is_too_late(o) ? CAS_WRITE_FAILED : -1;
+    return latch == VV_LATCH_DISK ? DISK_GUARD_EXCEEDED : STORE_UNAVAILABLE;
 }
 
 /* The code of a value's loss, of why the store did not take it. */
@@ -154,15 +163,32 @@ static void settle_first(vv_objects *o, const vv_wstore *s, const vv_published *
         o->last_next = at;
 }
 
+static void lose_all(vv_objects *o, void (*lost)(void *ctx, const vv_cid *cid, unsigned code), void *ctx)
+{
+    for (vv_object *e = o->first, *next; e; e = next) {
+        next = e->next;
+        lost(ctx, &e->cid, CAS_WRITE_FAILED);
+        free_object(o, e);
+    }
+    o->first = NULL;
+    o->last_next = &o->first;
+    o->count = o->bytes = 0;
+}
+
 bool vv_objects_publish(vv_objects *o, vv_wstore *s, void (*lost)(void *ctx, const vv_cid *cid, unsigned code),
                         void *ctx)
 {
-    enum { AT_A_TIME = 64 };
+    enum { AT_A_TIME = 64, AT_A_TIME_TO_THE_END = 8 };
     while (o->first) {
+        if (is_too_late(o)) {
+            lose_all(o, lost, ctx);
+            break;
+        }
+        size_t most = atomic_load_explicit(&o->until_ns, memory_order_relaxed) ? AT_A_TIME_TO_THE_END : AT_A_TIME;
         vv_wstore_object objects[AT_A_TIME];
         vv_published out[AT_A_TIME];
         size_t n = 0;
-        for (const vv_object *e = o->first; e && n < AT_A_TIME; e = e->next)
+        for (const vv_object *e = o->first; e && n < most; e = e->next)
             objects[n++] = (vv_wstore_object){e->cid, VV_CODEC_VALUE, e->body.bytes, e->body.len};
         bool going = vv_wstore_publish_objects(s, objects, n, out);
         settle_first(o, s, out, n, lost, ctx);

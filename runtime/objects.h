@@ -8,6 +8,8 @@
  */
 #pragma once
 
+#include <stdatomic.h>
+
 #include "runtime/body.h"
 #include "runtime/store.h"
 
@@ -23,6 +25,7 @@ typedef struct {
     size_t slot_count;              /* a power of two */
     uint64_t seed;
     uint64_t count, bytes, equal;   /* equal: bodies that were waiting already, ever */
+    _Atomic uint64_t until_ns;      /* monotonic: what waits then is lost, as CasWriteFailed; 0: never. Any thread */
 } vv_objects;
 
 void vv_objects_init(vv_objects *o, vv_governor *g);
@@ -35,19 +38,19 @@ void vv_objects_done(vv_objects *o);
  */
 VV_MUST_CHECK bool vv_objects_put(vv_objects *o, vv_body *body, vv_cid *ret_cid);
 
-/* -1; or where the store takes nothing any more, the code of the loss of any value, which is then not even copied or
- * hashed. Any thread. */
-int vv_objects_refused(const vv_wstore *s);
+/* -1; or where the store takes nothing any more, or there is no time left, the code of the loss of any value, which is
+ * then not even copied or hashed. Any thread. */
+int vv_objects_refused(const vv_objects *o, const vv_wstore *s);
 
 /* Of the bodies that wait: for whether a cycle is due. */
 uint64_t vv_objects_bytes(const vv_objects *o);
 
 /*
  * Publishes all that wait. Those that are committed or were there are freed, and so are those that are lost, each after
- * lost(ctx, cid, code) with the code of its loss (format/evidence.h): 6 CasWriteFailed, 7 CasConflict, 8
- * DiskGuardExceeded, 10 StoreUnavailable (the store takes nothing any more). lost must not put. False: the store is
- * blocked or indeterminate; the rest waits for the next time, and with it the one whose outcome is unknown: once that
- * is resolved, it is found to be there.
+ * lost(ctx, cid, code) with the code of its loss (format/evidence.h): 6 CasWriteFailed (also of what is too late),
+ * 7 CasConflict, 8 DiskGuardExceeded, 10 StoreUnavailable (the store takes nothing any more). lost must not put. False:
+ * the store is blocked or indeterminate; the rest waits for the next time, and with it the one whose outcome is
+ * unknown: once that is resolved, it is found to be there.
  */
 VV_MUST_CHECK bool vv_objects_publish(vv_objects *o, vv_wstore *s,
                                       void (*lost)(void *ctx, const vv_cid *cid, unsigned code), void *ctx);

@@ -153,7 +153,7 @@ static void drop_capture(varve_thread *t, varve_capture *c)
 static varve_capture *capture_new(varve_thread *t, unsigned kind, bool manual, int *ret_loss)
 {
     varve_session *s = vv_session_of(t);
-    *ret_loss = vv_objects_refused(s->store);
+    *ret_loss = vv_objects_refused(&s->decoder.objects, s->store);
     varve_capture *c = *ret_loss == LOSS_NONE ? vv_capture_new(&s->governor, manual, s->sizing.single_value) : NULL;
     if (!c)
         *ret_loss = *ret_loss == LOSS_NONE ? 0 : *ret_loss;

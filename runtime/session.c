@@ -16,7 +16,7 @@
 #include "runtime/shield.h"
 
 static const uint64_t default_memory = 256ULL << 20, default_project = 10ULL << 30, default_free = 1ULL << 30;
-static const uint64_t flush_limit_ms = 5000, stop_limit_ms = 1000;
+static const uint64_t flush_limit_ms = 5000, values_limit_ms = 2500, stop_limit_ms = 1000;
 
 /* Sessions that own nothing: what a host gets where there is nothing to own. */
 static varve_session off_configured = {.state = VARVE_OFF_CONFIGURED,
@@ -414,7 +414,9 @@ void varve_session_close(varve_session *session)
     for (uint32_t i = 0; i < s->registry.count; i++)
         if (vv_slot_drop(&s->registry, &s->registry.slots[i], VARVE_ABANDONED, vv_ticks()))
             vv_root_abandoned(s);
-    uint64_t deadline = vv_clock_monotonic_ns() + (flush_limit_ms + stop_limit_ms) * 1000000;
+    uint64_t now = vv_clock_monotonic_ns(), deadline = now + (flush_limit_ms + stop_limit_ms) * 1000000;
+    /* A value is a file, synced: many of them must not cost the counts and the ends their place. */
+    atomic_store(&s->decoder.objects.until_ns, now + values_limit_ms * 1000000);
     uint64_t timeouts = vv_wstore_lock_timeouts(s->store);
     if (!vv_consumer_flush(s, flush_limit_ms))
         s->unflushed = vv_wstore_lock_timeouts(s->store) > timeouts

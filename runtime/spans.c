@@ -278,7 +278,7 @@ void vv_record_drop(vv_governor *g, const uint64_t *w)
 /* The body becomes an object that waits for its publication; it is taken in any case. */
 static vv_value_state keep_value(vv_decoder *d, carried *c)
 {
-    int loss = c->loss < 0 ? vv_objects_refused(d->store) : c->loss;
+    int loss = c->loss < 0 ? vv_objects_refused(&d->objects, d->store) : c->loss;
     if (loss >= 0) {
         vv_body_free(d->governor, &c->body);
         return (vv_value_state){.lost = true, .loss = (uint8_t)loss};

@@ -475,9 +475,9 @@ bool vv_writer_cycle(vv_writer *w)
     uint64_t lost = atomic_load_explicit(&w->batches_lost, memory_order_relaxed);
     if (w->batch == VV_BATCH_SEALED && !put_segment(w))
         return false;
-    if (!publish_objects(w))
-        return false;
     if (vv_wstore_latch(w->store) == VV_LATCH_OPEN && !vv_publish_starts(w))
+        return false;
+    if (!publish_objects(w))
         return false;
     if (!publish_data(w))
         return false;

@@ -279,6 +279,22 @@ static void value_write(run *r)
     publish(r->g.session);
 }
 
+/* The session closes: one waits, one comes, and both are too late. */
+static void value_late(run *r)
+{
+    _Atomic uint64_t *until = &r->g.session->decoder.objects.until_ns;
+    input_call(r);
+    give(r->t, VARVE_INPUT, 42);
+    end(r);
+    settle(r->g.session);
+    atomic_store(until, 1);
+    input_call(r);
+    give(r->t, VARVE_INPUT, 43);
+    end(r);
+    ck_assert(publish(r->g.session));
+    atomic_store(until, 0);
+}
+
 static void value_unlisted(run *r)
 {
     input_call(r);
@@ -671,6 +687,7 @@ static const loss_case cases[] = {
     {"id: start", id_start, {{LOST(ID, START), 1}, {LOST(START, QUEUE), 1}}},
     {"value: conflict", value_conflict, {{LOST(VALUE, CAS_CONFLICT), 1}}},
     {"value: write", value_write, {{LOST(VALUE, CAS_WRITE), 1}}},
+    {"value: late", value_late, {{LOST(VALUE, CAS_WRITE), 2}}},
     {"value: unlisted", value_unlisted, {{LOST(VALUE, UNAVAILABLE), 1}}},
     {"value: copy", value_copy, {{LOST(VALUE, COPY), 1}}},
     {"value: not given", value_not_given, {{LOST(VALUE, COPY), 1}}},

@@ -695,6 +695,32 @@ START_TEST(gate_random_faults)
 }
 END_TEST
 
+/* From a time on what waits is lost, without a look at the disk, and what comes is refused. */
+START_TEST(gate_no_time_is_left)
+{
+    vv_cid early = put(1, 1000);
+    atomic_store(&objects.until_ns, UINT64_MAX);
+    ck_assert(publish_all() && lost.count == 0 && is_good(&early));
+    enum { N = 200 };
+    vv_cid late[N];
+    for (unsigned i = 0; i < N; i++)
+        late[i] = put(100 + i, 1000);
+    ck_assert_int_eq(vv_objects_refused(&objects, writer), -1);
+    atomic_store(&objects.until_ns, 1);
+    ck_assert_int_eq(vv_objects_refused(&objects, writer), 6);
+    ck_assert(publish_all());
+    ck_assert_uint_eq(lost.count, N);
+    ck_assert_uint_eq(lost.codes[6], N);
+    for (unsigned i = 0; i < N; i++)
+        ck_assert(!is_good(&late[i]));
+    ck_assert_uint_eq(objects.count, 0);
+    ck_assert_uint_eq(vv_objects_bytes(&objects), 0);
+    atomic_store(&objects.until_ns, 0);
+    late[0] = put(100, 1000);
+    ck_assert(publish_all() && lost.count == 0 && is_good(&late[0]));
+}
+END_TEST
+
 int main(void)
 {
     TCase *c = test_case("objects", 120);
@@ -705,6 +731,7 @@ int main(void)
     tcase_add_loop_test(c, gate_batch_fails_after_a_rename, 0, (int)VV_ARRAY_LEN(after));
     tcase_add_loop_test(c, gate_limit_within_a_batch, 0, 2);
     tcase_add_test(c, batches);
+    tcase_add_test(c, gate_no_time_is_left);
     tcase_add_loop_test(c, gate_known_object_is_not_read_again, 0, 2);
     tcase_add_test(c, known_objects_are_charged);
     tcase_add_loop_test(c, gate_put_race, 0, 2 * (int)VV_ARRAY_LEN(races));
