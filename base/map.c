@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { FIND_AT_ONCE = 16 };
+enum { AT_ONCE = 16 };
 
 /* Slots hold the hash's high 32 bits beside index + 1, so that a miss rarely touches a key. */
 static uint64_t slot_make(uint64_t hash, uint32_t index)
@@ -72,7 +72,7 @@ static uint32_t probe(const vv_map *m, const void *key, uint64_t hash)
 
 uint32_t vv_map_find(const vv_map *m, const void *key)
 {
-    if (m->count == 0)
+    if (m->placed == 0)
         return VV_MAP_NONE;
     uint64_t s = m->slots[probe(m, key, hash_key(m, key))];
     return s ? (uint32_t)s - 1 : VV_MAP_NONE;
@@ -80,7 +80,7 @@ uint32_t vv_map_find(const vv_map *m, const void *key)
 
 static void find_some(const vv_map *m, const void *const *keys, size_t n, uint32_t *ret)
 {
-    uint64_t hash[FIND_AT_ONCE];
+    uint64_t hash[AT_ONCE];
     for (size_t i = 0; i < n; i++) {
         hash[i] = hash_key(m, keys[i]);
         __builtin_prefetch(&m->slots[(uint32_t)hash[i] & m->mask]);
@@ -98,10 +98,30 @@ static void find_some(const vv_map *m, const void *const *keys, size_t n, uint32
 
 void vv_map_find_many(const vv_map *m, const void *const *keys, size_t n, uint32_t *ret)
 {
-    for (size_t i = 0; m->count == 0 && i < n; i++)
+    for (size_t i = 0; m->placed == 0 && i < n; i++)
         ret[i] = VV_MAP_NONE;
-    for (size_t i = 0; m->count != 0 && i < n; i += FIND_AT_ONCE)
-        find_some(m, keys + i, n - i < FIND_AT_ONCE ? n - i : FIND_AT_ONCE, ret + i);
+    for (size_t i = 0; m->placed != 0 && i < n; i += AT_ONCE)
+        find_some(m, keys + i, n - i < AT_ONCE ? n - i : AT_ONCE, ret + i);
+}
+
+/* Gives keys from .. count their slots. They are in no slot yet, so that none is compared. */
+static void place(vv_map *m, uint32_t from)
+{
+    uint64_t hash[AT_ONCE];
+    for (uint32_t i = from; i < m->count; i += AT_ONCE) {
+        uint32_t n = m->count - i < AT_ONCE ? m->count - i : AT_ONCE;
+        for (uint32_t k = 0; k < n; k++) {
+            hash[k] = hash_key(m, vv_map_key(m, i + k));
+            __builtin_prefetch(&m->slots[(uint32_t)hash[k] & m->mask], 1);
+        }
+        for (uint32_t k = 0; k < n; k++) {
+            uint32_t at = (uint32_t)hash[k] & m->mask;
+            while (m->slots[at])
+                at = (at + 1) & m->mask;
+            m->slots[at] = slot_make(hash[k], i + k);
+        }
+    }
+    m->placed = m->count;
 }
 
 /* cap slots, a power of two. */
@@ -113,13 +133,7 @@ static bool set_slots(vv_map *m, uint32_t cap)
     free(m->slots);
     m->slots = slots;
     m->mask = cap - 1;
-    for (uint32_t i = 0; i < m->count; i++) {
-        uint64_t h = hash_key(m, vv_map_key(m, i));
-        uint32_t at = (uint32_t)h & m->mask;
-        while (slots[at])
-            at = (at + 1) & m->mask;
-        slots[at] = slot_make(h, i);
-    }
+    place(m, 0);
     return true;
 }
 
@@ -145,19 +159,43 @@ static bool grow_keys(vv_map *m)
     return cap > m->keys_cap && cap <= UINT32_MAX / 2 && set_keys(m, cap);
 }
 
-bool vv_map_reserve(vv_map *m, uint32_t n)
+/* Slots for n keys in all. */
+static bool slots_for(vv_map *m, uint32_t n)
 {
     if (n > UINT32_MAX / 4)
         return false;
     uint32_t cap = m->slots ? m->mask + 1 : 64;
     while (n > cap / 4 * 3)
         cap *= 2;
-    return (n <= m->keys_cap || set_keys(m, n)) && ((m->slots && cap == m->mask + 1) || set_slots(m, cap));
+    return (m->slots && cap == m->mask + 1) || set_slots(m, cap);
+}
+
+bool vv_map_reserve(vv_map *m, uint32_t n)
+{
+    return n <= UINT32_MAX / 4 && (n <= m->keys_cap || set_keys(m, n)) && slots_for(m, n);
+}
+
+uint32_t vv_map_append(vv_map *m, const void *key)
+{
+    if (m->count == m->keys_cap && !grow_keys(m))
+        return VV_MAP_NONE;
+    memcpy(m->keys + (size_t)m->count * m->key_bytes, key, m->key_bytes);
+    return m->count++;
+}
+
+bool vv_map_catch_up(vv_map *m)
+{
+    if (m->placed == m->count)
+        return true;
+    if (!slots_for(m, m->count))
+        return false;
+    place(m, m->placed); /* new slots hold them already */
+    return true;
 }
 
 uint32_t vv_map_put(vv_map *m, const void *key, bool *ret_new)
 {
-    if ((!m->slots || m->count >= (m->mask + 1) / 4 * 3) && !grow_slots(m))
+    if (!vv_map_catch_up(m) || ((!m->slots || m->count >= (m->mask + 1) / 4 * 3) && !grow_slots(m)))
         return VV_MAP_NONE;
     uint64_t h = hash_key(m, key);
     uint32_t at = probe(m, key, h);
@@ -165,11 +203,11 @@ uint32_t vv_map_put(vv_map *m, const void *key, bool *ret_new)
         *ret_new = m->slots[at] == 0;
     if (m->slots[at])
         return (uint32_t)m->slots[at] - 1;
-    if (m->count == m->keys_cap && !grow_keys(m))
+    uint32_t i = vv_map_append(m, key);
+    if (i == VV_MAP_NONE)
         return VV_MAP_NONE;
-    uint32_t i = m->count++;
-    memcpy(m->keys + (size_t)i * m->key_bytes, key, m->key_bytes);
     m->slots[at] = slot_make(h, i);
+    m->placed = m->count;
     return i;
 }
 

@@ -21,6 +21,7 @@ typedef struct {
     size_t key_bytes;
     uint64_t seed;
     uint32_t count, keys_cap, mask;
+    uint32_t placed; /* keys that have a slot: all but those last appended */
 } vv_map;
 
 /* No allocation until the first insertion. key_bytes > 0. */
@@ -38,6 +39,14 @@ void vv_map_find_many(const vv_map *m, const void *const *keys, size_t n, uint32
 
 /* Index of key, inserted where it was absent (ret_new, may be NULL, says so). VV_MAP_NONE = out of memory. */
 uint32_t vv_map_put(vv_map *m, const void *key, bool *ret_new);
+
+/*
+ * The next index for a key that the caller knows to be absent, without a look at the others. It is found only after
+ * vv_map_catch_up (vv_map_put does that too), which is cheaper for many keys than putting each. VV_MAP_NONE, false: out
+ * of memory.
+ */
+uint32_t vv_map_append(vv_map *m, const void *key);
+bool vv_map_catch_up(vv_map *m);
 
 static inline const void *vv_map_key(const vv_map *m, uint32_t i)
 {

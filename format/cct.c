@@ -28,17 +28,6 @@ static inline unsigned add128(vv_u128 *dst, vv_u128 src)
     return over;
 }
 
-uint8_t vv_counters_add(vv_counters *dst, const vv_counters *src)
-{
-    unsigned counter = add64(&dst->started, src->started) | add64(&dst->selected, src->selected) |
-                       add64(&dst->ok, src->ok) | add64(&dst->error, src->error) |
-                       add64(&dst->cancelled, src->cancelled) | add64(&dst->exited, src->exited) |
-                       add128(&dst->inclusive_ns, src->inclusive_ns) |
-                       add128(&dst->direct_child_ns, src->direct_child_ns);
-    unsigned await = add128(&dst->await_ns, src->await_ns) | add64(&dst->await_count, src->await_count);
-    return (uint8_t)((counter ? VV_HEALTH_COUNTER_SATURATED : 0) | (await ? VV_HEALTH_AWAIT_SATURATED : 0));
-}
-
 bool vv_counters_zero(const vv_counters *c)
 {
     return !(c->started | c->selected | c->ok | c->error | c->cancelled | c->exited | c->await_count) &&
@@ -59,7 +48,7 @@ static inline vv_u128 be128(const uint8_t *p)
     return (vv_u128)vv_be64(p) << 64 | vv_be64(p + 8);
 }
 
-static inline void counters_get(const uint8_t *p, vv_counters *ret)
+static inline VV_INLINE void counters_get(const uint8_t *p, vv_counters *ret)
 {
     ret->started = vv_be64(p);
     ret->selected = vv_be64(p + 8);
@@ -71,6 +60,29 @@ static inline void counters_get(const uint8_t *p, vv_counters *ret)
     ret->direct_child_ns = be128(p + 64);
     ret->await_ns = be128(p + 80);
     ret->await_count = vv_be64(p + 96);
+}
+
+static inline VV_INLINE uint8_t counters_add(vv_counters *dst, const vv_counters *src)
+{
+    unsigned counter = add64(&dst->started, src->started) | add64(&dst->selected, src->selected) |
+                       add64(&dst->ok, src->ok) | add64(&dst->error, src->error) |
+                       add64(&dst->cancelled, src->cancelled) | add64(&dst->exited, src->exited) |
+                       add128(&dst->inclusive_ns, src->inclusive_ns) |
+                       add128(&dst->direct_child_ns, src->direct_child_ns);
+    unsigned await = add128(&dst->await_ns, src->await_ns) | add64(&dst->await_count, src->await_count);
+    return (uint8_t)((counter ? VV_HEALTH_COUNTER_SATURATED : 0) | (await ? VV_HEALTH_AWAIT_SATURATED : 0));
+}
+
+uint8_t vv_counters_add(vv_counters *dst, const vv_counters *src)
+{
+    return counters_add(dst, src);
+}
+
+VV_HOT uint8_t vv_counters_add_encoded(vv_counters *dst, const uint8_t *src)
+{
+    vv_counters c;
+    counters_get(src, &c);
+    return counters_add(dst, &c);
 }
 
 void vv_cct_open(vv_cct_cursor *c, const uint8_t *p, size_t n, uint8_t health, uint64_t record_count)

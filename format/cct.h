@@ -19,7 +19,7 @@ typedef struct {
     uint64_t await_count;
 } vv_counters;
 
-enum { VV_COUNTERS_BYTES = 104, VV_CCT_ROW_MIN = 137, VV_CCT_OVERFLOW_ROW = 106 };
+enum { VV_COUNTERS_BYTES = 104, VV_CCT_DELTA_COUNTERS = 33, VV_CCT_ROW_MIN = 137, VV_CCT_OVERFLOW_ROW = 106 };
 
 /* Health bits of a group. */
 enum {
@@ -36,6 +36,8 @@ const char *vv_overflow_reason_name(vv_overflow_reason r);
 
 /* dst += src with saturation; returns the health bits that saturation raises. */
 uint8_t vv_counters_add(vv_counters *dst, const vv_counters *src);
+/* The same from a row's encoded counters, VV_COUNTERS_BYTES of them. */
+uint8_t vv_counters_add_encoded(vv_counters *dst, const uint8_t *src);
 bool vv_counters_zero(const vv_counters *c);
 /* inclusive - min(direct child + await), clamped at 0. *ret_complete (may be NULL): the deduction did not exceed
  * inclusive. */
@@ -72,6 +74,19 @@ typedef struct {
  */
 void vv_cct_open(vv_cct_cursor *c, const uint8_t *p, size_t n, uint8_t health, uint64_t record_count);
 bool vv_cct_next_context(vv_cct_cursor *c, vv_cct_row *ret);
+/*
+ * Takes the next row where it defines nothing, as it lies: key, the tag 0, and at VV_CCT_DELTA_COUNTERS its counters.
+ * NULL: it is no such row, or no whole one; vv_cct_next_context says which.
+ */
+static inline const uint8_t *vv_cct_next_delta(vv_cct_cursor *c)
+{
+    const uint8_t *p = c->r.at;
+    if (c->contexts_left == 0 || vv_rd_left(&c->r) < VV_CCT_ROW_MIN || p[VV_CCT_DELTA_COUNTERS - 1] != 0)
+        return NULL;
+    c->contexts_left--;
+    c->r.at = p + VV_CCT_ROW_MIN;
+    return p;
+}
 /*
  * For a cursor that trusts keys: checks the tuple of the row just read against its key. A definition equal to one that
  * was checked before needs no check of its own. False: the cursor has failed, as if the row had not been read.

@@ -38,9 +38,17 @@ size_t vv_tuple_encode(uint8_t *out, const vv_tuple *t);
 size_t vv_tuple_read(const uint8_t *p, size_t left, vv_tuple *ret, const char **ret_why);
 /* Decodes from r; failures (Truncated, InvalidTag) stick in r. */
 void vv_tuple_decode(vv_rd *r, vv_tuple *ret);
-/* Key of an encoded tuple, and of a tuple. */
+/* Key of an encoded tuple, of at most VV_TUPLE_MAX bytes, and of a tuple. */
 void vv_context_key_of_bytes(vv_context_key *ret, const uint8_t *tuple, size_t n);
 void vv_context_key_of(vv_context_key *ret, const vv_tuple *t);
+/* Are two keys, 32 bytes each, the same? */
+static inline bool vv_context_key_eq(const uint8_t *a, const uint8_t *b)
+{
+    uint64_t x[4], y[4];
+    memcpy(x, a, sizeof x);
+    memcpy(y, b, sizeof y);
+    return ((x[0] ^ y[0]) | (x[1] ^ y[1]) | (x[2] ^ y[2]) | (x[3] ^ y[3])) == 0;
+}
 /* Field-by-field equality (absent parts are not compared). */
 bool vv_tuple_eq(const vv_tuple *a, const vv_tuple *b);
 

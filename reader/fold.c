@@ -87,36 +87,62 @@ static bool define(vv_fold_build *b, vv_cct_cursor *cursor, vv_fold_context *c, 
     return true;
 }
 
-/* The row's context, found or new; VV_MAP_NONE: no memory. */
-static inline uint32_t context_of(vv_fold_build *b, const vv_context_key *key)
-{
-    vv_fold *f = &b->f;
-    uint32_t i = b->next_context;
-    if (VV_LIKELY(i < f->context_count) && memcmp(f->contexts[i].key.b, key->b, sizeof key->b) == 0)
-        return i;
-    bool is_new;
-    i = vv_map_put(&f->context_map, key, &is_new);
-    if (i != VV_MAP_NONE && is_new) {
-        f->context_count++;
-        f->contexts[i] = (vv_fold_context){.key = *key, .parent = VV_MAP_NONE};
-    }
-    return i;
-}
-
-static VV_HOT vv_code add_row(vv_fold_build *b, vv_cct_cursor *cursor, const vv_cct_row *row, vv_error *err)
+/* Where a key is that was not expected here, or now is. */
+static vv_code find_or_add(vv_fold_build *b, const uint8_t *key, uint32_t *ret, vv_error *err)
 {
     vv_fold *f = &b->f;
     vv_code rc = vv_build_room(b, (void **)&f->contexts, &b->context_cap, f->context_count, sizeof *f->contexts, err);
     if (rc != VV_OK)
         return rc;
-    uint32_t i = context_of(b, &row->key);
+    const vv_fold_context *last = f->context_count ? &f->contexts[f->context_count - 1] : NULL;
+    bool is_highest = !last || memcmp(key, last->key.b, sizeof last->key.b) > 0, is_new = true;
+    uint32_t i = is_highest && !b->unsorted ? vv_map_append(&f->context_map, key)
+                                            : vv_map_put(&f->context_map, key, &is_new);
     if (i == VV_MAP_NONE)
         return no_memory(err);
-    b->next_context = i + 1;
-    vv_fold_context *c = &f->contexts[i];
-    if (!row->defined || define(b, cursor, c, row))
-        f->health |= vv_counters_add(&c->counters, &row->counters);
+    if (is_new) {
+        b->unsorted |= !is_highest;
+        f->contexts[i] = (vv_fold_context){.parent = VV_MAP_NONE};
+        memcpy(f->contexts[i].key.b, key, sizeof f->contexts[i].key.b);
+        f->context_count++;
+    }
+    *ret = i;
     return VV_OK;
+}
+
+/* The row's context, found or new. */
+static inline vv_code context_of(vv_fold_build *b, const uint8_t *key, vv_fold_context **ret, vv_error *err)
+{
+    uint32_t i = b->next_context;
+    if (VV_UNLIKELY(i >= b->f.context_count || !vv_context_key_eq(b->f.contexts[i].key.b, key))) {
+        vv_code rc = find_or_add(b, key, &i, err);
+        if (rc != VV_OK)
+            return rc;
+    }
+    b->next_context = i + 1;
+    *ret = &b->f.contexts[i];
+    return VV_OK;
+}
+
+static vv_code add_row(vv_fold_build *b, vv_cct_cursor *cursor, const vv_cct_row *row, vv_error *err)
+{
+    vv_fold_context *c;
+    vv_code rc = context_of(b, row->key.b, &c, err);
+    if (rc == VV_OK && (!row->defined || define(b, cursor, c, row)))
+        b->f.health |= vv_counters_add(&c->counters, &row->counters);
+    return rc;
+}
+
+static VV_HOT vv_code add_deltas(vv_fold_build *b, vv_cct_cursor *cursor, vv_error *err)
+{
+    vv_code rc = VV_OK;
+    for (const uint8_t *row; rc == VV_OK && (row = vv_cct_next_delta(cursor));) {
+        vv_fold_context *c;
+        rc = context_of(b, row, &c, err);
+        if (rc == VV_OK)
+            b->f.health |= vv_counters_add_encoded(&c->counters, row + VV_CCT_DELTA_COUNTERS);
+    }
+    return rc;
 }
 
 /* Most contexts of a first group are new: one allocation instead of a doubling at a time. */
@@ -141,11 +167,14 @@ static vv_code fold_cct(vv_fold_build *b, const vv_group *g, vv_error *err)
     c.trust_keys = true; /* define checks those it has not seen */
     expect_contexts(b, c.contexts_left);
     vv_cct_row row;
-    while (vv_cct_next_context(&c, &row)) {
-        vv_code rc = add_row(b, &c, &row, err);
-        if (rc != VV_OK)
-            return rc;
+    vv_code rc = add_deltas(b, &c, err);
+    while (rc == VV_OK && vv_cct_next_context(&c, &row)) {
+        rc = add_row(b, &c, &row, err);
+        if (rc == VV_OK)
+            rc = add_deltas(b, &c, err);
     }
+    if (rc != VV_OK)
+        return rc;
     vv_cct_overflow o;
     while (vv_cct_next_overflow(&c, &o)) {
         b->f.overflow_present[o.reason][o.edge] = true;

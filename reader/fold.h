@@ -14,9 +14,9 @@
 
 typedef struct {
     vv_context_key key;
+    vv_counters counters; /* beside the key: a delta touches these two alone */
     bool defined;
     vv_tuple tuple;
-    vv_counters counters;
     uint32_t parent; /* index of the parent context in the fold, or VV_MAP_NONE */
 } vv_fold_context;
 

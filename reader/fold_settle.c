@@ -196,6 +196,8 @@ vv_code vv_build_settle(vv_fold_build *b, vv_error *err)
 {
     vv_fold *f = &b->f;
     const vv_execution *e = f->execution;
+    if (!vv_map_catch_up(&f->context_map))
+        return no_memory(err);
     find_parents(f);
     vv_code rc = check_threads(b, err);
     bool nothing_lost = !e->has_end || (e->health.v[VV_H_cct_segment_publish_failed] == 0 &&

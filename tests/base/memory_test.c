@@ -101,6 +101,40 @@ START_TEST(map_agrees_with_a_linear_search)
 }
 END_TEST
 
+/* Keys appended, with or without room made before and puts between, are found as if each had been put. */
+START_TEST(map_appended_to)
+{
+    enum { KEYS = 700 };
+    static const uint32_t reserve[] = {0, 1, 100, KEYS, 2 * KEYS}, put_each[] = {1, 7, 300, UINT32_MAX};
+    for (size_t c = 0; c < VV_ARRAY_LEN(reserve) * VV_ARRAY_LEN(put_each); c++) {
+        uint32_t each = put_each[c / VV_ARRAY_LEN(reserve)];
+        vv_map m;
+        vv_map_init(&m, 8);
+        ck_assert(vv_map_catch_up(&m));
+        ck_assert(vv_map_reserve(&m, reserve[c % VV_ARRAY_LEN(reserve)]));
+        for (uint32_t i = 0; i < KEYS; i++) {
+            uint64_t key = i * UINT64_C(0x9e3779b97f4a7c15), former = (i / 2) * UINT64_C(0x9e3779b97f4a7c15);
+            bool puts = i % each == each - 1, fresh = false;
+            ck_assert_uint_eq(puts ? vv_map_put(&m, &key, &fresh) : vv_map_append(&m, &key), i);
+            ck_assert(fresh == puts);
+            if (puts && i)
+                ck_assert_uint_eq(vv_map_put(&m, &former, NULL), i / 2);
+        }
+        uint64_t last = (KEYS - 1) * UINT64_C(0x9e3779b97f4a7c15);
+        uint32_t early = vv_map_find(&m, &last);
+        ck_assert(early == VV_MAP_NONE || early == KEYS - 1);
+        ck_assert(vv_map_catch_up(&m));
+        ck_assert(vv_map_catch_up(&m));
+        ck_assert_uint_eq(m.count, KEYS);
+        for (uint32_t i = 0; i < 2 * KEYS; i++) {
+            uint64_t key = i * UINT64_C(0x9e3779b97f4a7c15);
+            ck_assert_uint_eq(vv_map_find(&m, &key), i < KEYS ? i : VV_MAP_NONE);
+        }
+        vv_map_done(&m);
+    }
+}
+END_TEST
+
 START_TEST(arena_holds_what_it_gave)
 {
     vv_arena a = vv_arena_init(1 << 20);
@@ -180,10 +214,11 @@ END_TEST
 
 int main(void)
 {
-    TCase *t = test_case("memory", 0);
+    TCase *t = test_case("memory", 60);
     tcase_add_test(t, map_numbers_keys_densely);
     tcase_add_test(t, map_reserved_and_asked_for_many);
     tcase_add_test(t, map_agrees_with_a_linear_search);
+    tcase_add_test(t, map_appended_to);
     tcase_add_test(t, arena_holds_what_it_gave);
     tcase_add_test(t, arena_keeps_its_cap);
     tcase_add_test(t, first_error_wins);

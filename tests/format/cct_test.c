@@ -24,11 +24,46 @@ static vv_code decode(const uint8_t *p, size_t len, uint8_t health, uint64_t cou
     return vv_cct_finish(&c, err);
 }
 
+static bool counters_eq(const vv_counters *a, const vv_counters *b)
+{
+    return a->started == b->started && a->selected == b->selected && a->ok == b->ok && a->error == b->error &&
+           a->cancelled == b->cancelled && a->exited == b->exited && a->inclusive_ns == b->inclusive_ns &&
+           a->direct_child_ns == b->direct_child_ns && a->await_ns == b->await_ns && a->await_count == b->await_count;
+}
+
+/* The same with deltas taken as they lie. */
+static vv_code decode_by_deltas(const uint8_t *p, size_t len, uint8_t health, uint64_t count, vv_error *err)
+{
+    vv_cct_cursor c, plain;
+    vv_cct_row row, want;
+    vv_cct_open(&c, p, len, health, count);
+    vv_cct_open(&plain, p, len, health, count);
+    for (;;) {
+        const uint8_t *delta = vv_cct_next_delta(&c);
+        bool is_row = delta || vv_cct_next_context(&c, &row);
+        ck_assert(vv_cct_next_context(&plain, &want) == is_row);
+        if (!is_row)
+            break;
+        ck_assert(want.defined == !delta);
+        ck_assert_mem_eq(delta ? delta : row.key.b, want.key.b, 32);
+        if (!delta)
+            continue;
+        vv_counters sum = {.started = 1, .await_ns = 1}, want_sum = sum;
+        ck_assert_uint_eq(vv_counters_add_encoded(&sum, delta + VV_CCT_DELTA_COUNTERS),
+                          vv_counters_add(&want_sum, &want.counters));
+        ck_assert(counters_eq(&sum, &want_sum));
+    }
+    return vv_cct_finish(&c, err);
+}
+
 static void check(const uint8_t *p, size_t n, uint8_t health, uint64_t count, const char *want)
 {
     vv_error err = {0};
     uint8_t *exact = test_exact(p, n);
     vv_code rc = decode(exact, n, health, count, NULL, NULL, NULL, &err);
+    TEST_NAME(rc, &err, want);
+    vv_error_clear(&err);
+    rc = decode_by_deltas(exact, n, health, count, &err);
     TEST_NAME(rc, &err, want);
     free(exact);
 }
@@ -197,13 +232,6 @@ static void random_tuple(test_rng *g, vv_tuple *t)
         test_fill(g, &t->site, sizeof t->site);
 }
 
-static bool counters_eq(const vv_counters *a, const vv_counters *b)
-{
-    return a->started == b->started && a->selected == b->selected && a->ok == b->ok && a->error == b->error &&
-           a->cancelled == b->cancelled && a->exited == b->exited && a->inclusive_ns == b->inclusive_ns &&
-           a->direct_child_ns == b->direct_child_ns && a->await_ns == b->await_ns && a->await_count == b->await_count;
-}
-
 enum { ROWS = 6 };
 
 /* Encodes random rows into w; returns the record count. */
@@ -255,6 +283,7 @@ START_TEST(prop_round_trip)
             ck_assert(over[i].reason == over_back[i].reason && over[i].edge == over_back[i].edge &&
                       counters_eq(&over[i].counters, &over_back[i].counters));
         free(exact);
+        check(w.buf, w.len, 0, count, NULL);
         /* Any cut is Truncated, whatever the shape. */
         check(w.buf, test_below(&g, w.len), 0, count, "Truncated");
         vv_wr_done(&w);
@@ -277,8 +306,12 @@ START_TEST(prop_mutations_end_by_a_known_name)
             w.buf[test_below(&g, w.len)] = (uint8_t)test_random(&g);
         size_t len = test_below(&g, 4) ? w.len : test_below(&g, w.len + 1);
         uint8_t *exact = test_exact(w.buf, len);
-        vv_error err = {0};
-        if (decode(exact, len, 0, count, NULL, NULL, NULL, &err) != VV_OK) {
+        vv_error err = {0}, same = {0};
+        vv_code rc = decode(exact, len, 0, count, NULL, NULL, NULL, &err);
+        ck_assert_int_eq(decode_by_deltas(exact, len, 0, count, &same), rc);
+        if (rc != VV_OK) {
+            ck_assert_str_eq(same.name, err.name);
+            ck_assert_uint_eq(same.off, err.off);
             bool known = false;
             for (size_t i = 0; i < VV_ARRAY_LEN(names); i++)
                 known |= strcmp(names[i], err.name) == 0;
