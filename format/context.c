@@ -112,12 +112,10 @@ void vv_tuple_decode(vv_rd *r, vv_tuple *ret)
 
 void vv_context_key_of_bytes(vv_context_key *ret, const uint8_t *tuple, size_t n)
 {
-    static const char domain[] = "baml-cct-context-v1";
-    vv_sha256_ctx c;
-    vv_sha256_init(&c);
-    vv_sha256_update(&c, domain, sizeof domain - 1);
-    vv_sha256_update(&c, tuple, n);
-    vv_sha256_final(&c, ret->b);
+    enum { DOMAIN = 19 };
+    uint8_t bytes[DOMAIN + VV_TUPLE_MAX] = "baml-cct-context-v1";
+    memcpy(bytes + DOMAIN, tuple, n);
+    vv_sha256(bytes, DOMAIN + n, ret->b);
 }
 
 void vv_context_key_of(vv_context_key *ret, const vv_tuple *t)
