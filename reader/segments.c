@@ -6,14 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sha256.h"
 #include "base/text.h"
-
-enum {
-    PEEK_FROM = 1 << 20,        /* larger files must agree with their header before they are read */
-    HASH_APART_FROM = 64 << 20, /* larger files are hashed in pieces before they are held in memory */
-    HASH_STEP = 256 << 10,
-};
 
 void vv_stream_dir(char out[VV_STREAM_PATH], const vv_euid *euid)
 {
@@ -80,96 +73,6 @@ size_t vv_seg_list_from(const vv_seg_list *l, uint64_t sequence)
     return lo;
 }
 
-void vv_group_buffer_done(vv_group_buffer *b)
-{
-    free(b->p);
-    *b = (vv_group_buffer){NULL, 0};
-}
-
-static bool buffer_room(vv_group_buffer *b, size_t n)
-{
-    if (n <= b->cap)
-        return true;
-    size_t cap = b->cap * 2 > n ? b->cap * 2 : n;
-    uint8_t *p = realloc(b->p, cap);
-    if (!p)
-        return false;
-    b->p = p;
-    b->cap = cap;
-    return true;
-}
-
-/* The stated length must be the file's: a sparse giant is refused by its first bytes. */
-static vv_code peek(const vv_open_file *f, vv_plane plane, vv_error *err)
-{
-    uint8_t head[VV_META_HEADER];
-    static const size_t headers[VV_PLANES] = {VV_META_HEADER, VV_DATA_HEADER, VV_HEALTH_PLANE_HEADER};
-    size_t n = headers[plane];
-    vv_code rc = vv_open_file_read(f, 0, head, n, err);
-    if (rc != VV_OK)
-        return rc;
-    if (vv_be64(head + n - 8) != f->ident.size - n - VV_SEAL_BYTES)
-        return vv_fail_decode(err, "InvalidChecksum", n - 8, "the segment's length is not the file's");
-    return VV_OK;
-}
-
-/*
- * Verifies the checksum in steps that stay in the processor's cache, keeping what was read in whole (the file's size),
- * or in a buffer of one step where whole is NULL.
- */
-static vv_code read_hashed(const vv_open_file *f, uint8_t *whole, vv_error *err)
-{
-    uint8_t *step = whole ? NULL : malloc(HASH_STEP);
-    if (!whole && !step)
-        return vv_fail(err, VV_ERR_NOMEM, "no memory to verify a segment");
-    vv_sha256_ctx ctx;
-    vv_sha256_init(&ctx);
-    uint64_t end = f->ident.size - VV_SEAL_BYTES;
-    vv_code rc = VV_OK;
-    for (uint64_t at = 0; at < end && rc == VV_OK;) {
-        size_t n = end - at < HASH_STEP ? (size_t)(end - at) : HASH_STEP;
-        uint8_t *to = whole ? whole + at : step;
-        rc = vv_open_file_read(f, at, to, n, err);
-        if (rc == VV_OK)
-            vv_sha256_update(&ctx, to, n);
-        at += n;
-    }
-    free(step);
-    uint8_t sum[VV_SHA256_BYTES], apart[VV_SEAL_BYTES], *seal = whole ? whole + end : apart;
-    vv_sha256_final(&ctx, sum);
-    if (rc == VV_OK)
-        rc = vv_open_file_read(f, end, seal, VV_SEAL_BYTES, err);
-    if (rc == VV_OK && memcmp(sum, seal, sizeof sum) != 0)
-        rc = vv_fail_decode(err, "InvalidChecksum", end, "the segment's checksum");
-    return rc;
-}
-
-/* Reads a segment's file whole into buf; *ret_trusted where its checksum is verified already. */
-static vv_code read_segment(vv_source *source, const char *path, vv_plane plane, vv_group_buffer *buf,
-                            vv_file_ident *ret_ident, bool *ret_trusted, vv_error *err)
-{
-    VV_CLEANUP(vv_open_file_close) vv_open_file f = {.fd = -1};
-    vv_code rc = vv_source_open_file(source, path, &f, err);
-    if (rc != VV_OK)
-        return rc;
-    *ret_ident = f.ident;
-    uint64_t size = f.ident.size;
-    if (size > VV_SEGMENT_FILE_MAX)
-        return vv_fail_decode(err, "FileTooLarge", 0, "a segment of %llu bytes", (unsigned long long)size);
-    *ret_trusted = size > VV_SEAL_BYTES;
-    if (size > PEEK_FROM)
-        rc = peek(&f, plane, err);
-    if (rc == VV_OK && size > HASH_APART_FROM)
-        rc = read_hashed(&f, NULL, err);
-    if (rc != VV_OK)
-        return rc;
-    if (!buffer_room(buf, (size_t)size + 1))
-        return vv_fail(err, VV_ERR_NOMEM, "no memory for the %llu bytes of %s", (unsigned long long)size, path);
-    if (size > HASH_APART_FROM || !*ret_trusted)
-        return vv_open_file_read(&f, 0, buf->p, (size_t)size, err);
-    return read_hashed(&f, buf->p, err);
-}
-
 /* The file's bytes, for those who hold views into them. */
 static vv_code keep(vv_seg *seg, const uint8_t *p, vv_error *err)
 {
@@ -231,35 +134,84 @@ static vv_code walk_data(const vv_euid *euid, vv_seg *seg, const uint8_t *p, boo
     }
 }
 
-/* Reads and verifies one file. NOTFOUND, NOMEM are failures; whatever else is wrong becomes the segment's state. */
-static vv_code seg_load(vv_seg **ret, vv_source *source, const vv_euid *euid, vv_plane plane, uint64_t sequence,
-                        vv_group_buffer *buf, vv_error *err)
+/* Segments of one plane that are to be read and verified, two at a time. */
+typedef struct {
+    vv_source *source;
+    const vv_euid *euid;
+    vv_plane plane;
+    vv_seg **places[2]; /* where they stand in the list; NULL there afterwards: the file has gone */
+    size_t waiting;
+    vv_group_buffer bufs[2];
+} loader;
+
+static void loader_done(loader *l)
+{
+    for (size_t i = 0; i < VV_ARRAY_LEN(l->bufs); i++)
+        vv_group_buffer_done(&l->bufs[i]);
+}
+
+/* What a file holds that was read. No memory is a failure; whatever else is wrong becomes the segment's state. */
+static vv_code take_file(const loader *l, vv_seg **place, vv_segment_reading *r, const vv_group_buffer *buf,
+                         vv_error *err)
+{
+    vv_seg *seg = *place;
+    seg->ident = r->ident;
+    static vv_code (*const walks[VV_PLANES])(const vv_euid *, vv_seg *, const uint8_t *, bool, vv_error *) = {
+        walk_meta, walk_data, walk_health};
+    vv_code rc = r->rc;
+    if (rc == VV_OK)
+        rc = walks[l->plane](l->euid, seg, buf->p, r->trusted, &r->fault);
+    if (rc == VV_ERR_NOMEM)
+        return vv_fail(err, rc, "%s", r->fault.msg);
+    if (rc == VV_ERR_NOTFOUND) {
+        seg_unref(seg);
+        *place = NULL;
+    } else if (rc != VV_OK) {
+        bool irregular = r->fault.name && strcmp(r->fault.name, "NotRegularFile") == 0;
+        seg->state = rc == VV_ERR_IO || irregular ? VV_SEG_UNREADABLE : VV_SEG_CORRUPT;
+        seg->why = r->fault.name;
+        seg->group_count = 0;
+    }
+    return VV_OK;
+}
+
+static void open_file(const loader *l, vv_segment_reading *r, const vv_seg *seg)
 {
     char path[VV_STREAM_PATH];
-    vv_segment_path(path, euid, plane, sequence);
+    vv_segment_path(path, l->euid, l->plane, seg->sequence);
+    vv_segment_open(r, l->source, path, l->plane);
+}
+
+static vv_code load_waiting(loader *l, vv_error *err)
+{
+    vv_segment_reading r[2];
+    size_t n = l->waiting;
+    l->waiting = 0;
+    for (size_t i = 0; i < n; i++)
+        open_file(l, &r[i], *l->places[i]);
+    bool pairs = n == 2 && vv_segment_pairs(&r[0], &r[1]);
+    if (pairs)
+        vv_segment_read(&r[0], &l->bufs[0], &r[1], &l->bufs[1]);
+    vv_code rc = VV_OK;
+    for (size_t i = 0; i < n; i++) {
+        vv_group_buffer *buf = &l->bufs[pairs ? i : 0];
+        if (!pairs)
+            vv_segment_read(&r[i], buf, NULL, NULL);
+        if (rc == VV_OK)
+            rc = take_file(l, l->places[i], &r[i], buf, err);
+    }
+    return rc;
+}
+
+static vv_code load_later(loader *l, vv_seg **place, uint64_t sequence, vv_error *err)
+{
     vv_seg *seg = calloc(1, sizeof *seg);
     if (!seg)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a segment");
     *seg = (vv_seg){.refs = 1, .sequence = sequence};
-    vv_error fault = {0};
-    bool trusted = false;
-    vv_code rc = read_segment(source, path, plane, buf, &seg->ident, &trusted, &fault);
-    static vv_code (*const walks[VV_PLANES])(const vv_euid *, vv_seg *, const uint8_t *, bool, vv_error *) = {
-        walk_meta, walk_data, walk_health};
-    if (rc == VV_OK)
-        rc = walks[plane](euid, seg, buf->p, trusted, &fault);
-    if (rc == VV_ERR_NOTFOUND || rc == VV_ERR_NOMEM) {
-        seg_unref(seg);
-        return vv_fail(err, rc, "%s", fault.msg);
-    }
-    if (rc != VV_OK) {
-        bool irregular = fault.name && strcmp(fault.name, "NotRegularFile") == 0;
-        seg->state = rc == VV_ERR_IO || irregular ? VV_SEG_UNREADABLE : VV_SEG_CORRUPT;
-        seg->why = fault.name;
-        seg->group_count = 0;
-    }
-    *ret = seg;
-    return VV_OK;
+    *place = seg;
+    l->places[l->waiting++] = place;
+    return l->waiting == VV_ARRAY_LEN(l->places) ? load_waiting(l, err) : VV_OK;
 }
 
 /* What the former look knows of this file, if it is the same file still. */
@@ -276,6 +228,15 @@ static vv_seg *known(vv_source *source, const vv_euid *euid, vv_plane plane, con
     if (vv_source_ident(source, path, &ident, NULL) != VV_OK || !vv_file_ident_eq(&ident, &former->segs[i]->ident))
         return NULL;
     return seg_ref(former->segs[i]);
+}
+
+static void drop_gone(vv_seg_list *l)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < l->count; i++)
+        if (l->segs[i])
+            l->segs[kept++] = l->segs[i];
+    l->count = kept;
 }
 
 vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *euid, vv_plane plane,
@@ -295,25 +256,24 @@ vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *eui
             *err = fault;
         return rc;
     }
-    VV_CLEANUP(vv_group_buffer_done) vv_group_buffer buf = {0};
+    VV_CLEANUP(loader_done) loader waiting = {.source = source, .euid = euid, .plane = plane};
     VV_CLEANUP(vv_seg_list_done) vv_seg_list l = {calloc(names.count + 1, sizeof *l.segs), 0};
     if (!l.segs)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for the list of segments");
-    for (size_t i = 0; i < names.count; i++) {
+    for (size_t i = 0; i < names.count && rc == VV_OK; i++) {
         uint64_t sequence;
         if (!vv_segment_parse(names.names[i], plane, &sequence))
             continue;
-        vv_seg *seg = known(source, euid, plane, former, sequence);
-        if (!seg) {
-            vv_error why = {0};
-            rc = seg_load(&seg, source, euid, plane, sequence, &buf, &why);
-            if (rc == VV_ERR_NOTFOUND)
-                continue;
-            if (rc != VV_OK)
-                return vv_fail(err, rc, "%s", why.msg);
-        }
-        l.segs[l.count++] = seg;
+        vv_seg **place = &l.segs[l.count++];
+        *place = known(source, euid, plane, former, sequence);
+        if (!*place)
+            rc = load_later(&waiting, place, sequence, err);
     }
+    if (rc == VV_OK)
+        rc = load_waiting(&waiting, err);
+    if (rc != VV_OK)
+        return rc;
+    drop_gone(&l);
     *ret = l;
     l = (vv_seg_list){NULL, 0};
     return VV_OK;
@@ -340,7 +300,7 @@ static vv_code read_group(const vv_open_file *f, const vv_seg *seg, uint32_t i, 
     size_t n = seg->off[i + 1] - seg->off[i];
     if (n > max)
         return vv_fail(err, VV_ERR_LIMIT, "a group of %zu bytes, more than %zu", n, max);
-    if (!buffer_room(buf, n))
+    if (!vv_group_buffer_room(buf, n))
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a group of %zu bytes", n);
     vv_code rc = vv_open_file_read(f, seg->off[i], buf->p, n, err);
     if (rc != VV_OK)

@@ -9,10 +9,7 @@
 #pragma once
 
 #include "format/health_plane.h"
-#include "reader/source.h"
-
-/* Files beyond this are corrupt by decree: offsets are kept in 32 bits. */
-#define VV_SEGMENT_FILE_MAX ((uint64_t)UINT32_MAX)
+#include "reader/segment_read.h"
 
 typedef enum {
     VV_SEG_OK,
@@ -55,13 +52,6 @@ void vv_seg_list_done(vv_seg_list *l); /* accepts a zeroed list */
 bool vv_seg_list_same(const vv_seg_list *a, const vv_seg_list *b);
 /* Index of the first segment with at least this sequence; count where there is none. */
 size_t vv_seg_list_from(const vv_seg_list *l, uint64_t sequence);
-
-/* A buffer that grows to the largest group read. */
-typedef struct {
-    uint8_t *p;
-    size_t cap;
-} vv_group_buffer;
-void vv_group_buffer_done(vv_group_buffer *b);
 
 /*
  * The group of root in a verified data segment; *ret_found false where it has none. The group's bytes are in buf until

@@ -237,6 +237,64 @@ START_TEST(sha256)
 }
 END_TEST
 
+/* Two hashes at once are the two hashes: any length, and whatever they had before. */
+START_TEST(sha256_of_a_pair)
+{
+    enum { MAX = 1000 };
+    static const size_t before[] = {0, 0, 1, 63, 64, 65, 128};
+    test_rng g = test_seeded("sha256");
+    for (size_t n = 0; n <= MAX; n += n < 260 ? 1 : 37) {
+        uint8_t head[128], bytes[2][MAX], sum[32], want[32];
+        test_fill(&g, head, sizeof head);
+        test_fill(&g, bytes, sizeof bytes);
+        size_t had[2] = {before[test_below(&g, VV_ARRAY_LEN(before))], before[test_below(&g, VV_ARRAY_LEN(before))]};
+        vv_sha256_ctx pair[2];
+        for (size_t i = 0; i < 2; i++) {
+            vv_sha256_init(&pair[i]);
+            vv_sha256_update(&pair[i], head, had[i]);
+        }
+        uint8_t *p = test_exact(bytes[0], n), *q = test_exact(bytes[1], n);
+        vv_sha256_update_pair(&pair[0], p, &pair[1], q, n);
+        vv_sha256_update_pair(&pair[1], p, &pair[0], q, n);
+        for (size_t i = 0; i < 2; i++) {
+            vv_sha256_ctx alone;
+            vv_sha256_init(&alone);
+            vv_sha256_update(&alone, head, had[i]);
+            vv_sha256_update(&alone, bytes[i], n);
+            vv_sha256_update(&alone, bytes[1 - i], n);
+            vv_sha256_final(&alone, want);
+            vv_sha256_final(&pair[i], sum);
+            ck_assert_mem_eq(sum, want, sizeof sum);
+        }
+        free(p);
+        free(q);
+    }
+}
+END_TEST
+
+/* More than 2^32 bits, where the count of them carries into its second word. */
+START_TEST(sha256_of_a_long_pair)
+{
+    enum { STEP = 8 << 20, STEPS = 66 };
+    uint8_t *zeros = calloc(1, STEP), sum[2][32], want[32];
+    ck_assert_ptr_nonnull(zeros);
+    vv_sha256_ctx pair[2], alone;
+    vv_sha256_init(&pair[0]);
+    vv_sha256_init(&pair[1]);
+    vv_sha256_init(&alone);
+    for (int i = 0; i < STEPS; i++) {
+        vv_sha256_update_pair(&pair[0], zeros, &pair[1], zeros, STEP);
+        vv_sha256_update(&alone, zeros, STEP);
+    }
+    vv_sha256_final(&pair[0], sum[0]);
+    vv_sha256_final(&pair[1], sum[1]);
+    vv_sha256_final(&alone, want);
+    ck_assert_mem_eq(sum[0], want, 32);
+    ck_assert_mem_eq(sum[1], want, 32);
+    free(zeros);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = test_case("text", 0);
@@ -251,5 +309,7 @@ int main(void)
     tcase_add_test(t, tamed_text_moves_no_terminal);
     tcase_add_test(t, decimal_of_128_bits);
     tcase_add_test(t, sha256);
+    tcase_add_test(t, sha256_of_a_pair);
+    tcase_add_test(t, sha256_of_a_long_pair);
     return test_run();
 }

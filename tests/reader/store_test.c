@@ -337,6 +337,53 @@ START_TEST(flipped_bits)
 }
 END_TEST
 
+/* Files are verified two at a time, whatever their lengths: one that is damaged leaves its neighbours alone. */
+START_TEST(damage_beside_others)
+{
+    static const uint32_t lengths[] = {1, 4000, 1, 2500, 6000}; /* in contexts of some 160 bytes */
+    enum { SEGMENTS = VV_ARRAY_LEN(lengths) };
+    test_store t;
+    test_store_begin(&t);
+    vv_meta_record m[] = {test_started(&t, 1), test_ended(&t, 1, 1, SEGMENTS, SEGMENTS)};
+    test_store_meta(&t, 1, 0, m, VV_ARRAY_LEN(m));
+    for (uint64_t seq = 1; seq <= SEGMENTS; seq++) {
+        vv_wr w = vv_wr_growing(1 << 22);
+        vv_data_begin(&w, &t.euid, seq);
+        test_group g;
+        test_group_begin(&g);
+        for (uint32_t i = 1; i <= lengths[seq - 1]; i++) {
+            vv_cct_row row = test_context(i, true);
+            test_group_row(&g, &row);
+        }
+        vv_thread_ref root = test_thread(&t, 1);
+        test_group_end(&g, &w, &root);
+        vv_data_end(&w, 1);
+        test_store_segment(&t, VV_PLANE_DATA, seq, w);
+    }
+    for (unsigned damaged = 0; damaged < 1u << SEGMENTS; damaged++) {
+        char want[64] = "", got[64];
+        unsigned bad = 0;
+        for (unsigned i = 0; i < SEGMENTS; i++) {
+            vv_wr *w = &t.bytes[i + 1];
+            w->buf[(size_t)damaged * 31 % w->len] ^= (uint8_t)(damaged >> i & 1);
+            if (damaged >> i & 1)
+                snprintf(want + strlen(want), sizeof want - strlen(want), "%sC%u", bad++ ? " " : "", i + 1);
+        }
+        if (bad)
+            snprintf(want + strlen(want), sizeof want - strlen(want), " G%d/%u", SEGMENTS, SEGMENTS - bad);
+        test_store_open(&t);
+        vv_fold *f = test_load(&t, 1);
+        test_issue_text(f, got, sizeof got);
+        ck_assert_str_eq(got, want);
+        vv_fold_free(f);
+        test_store_close(&t);
+        for (unsigned i = 0; i < SEGMENTS; i++)
+            t.bytes[i + 1].buf[(size_t)damaged * 31 % t.bytes[i + 1].len] ^= (uint8_t)(damaged >> i & 1);
+    }
+    test_store_done(&t);
+}
+END_TEST
+
 START_TEST(function_tables)
 {
     test_store t;
@@ -459,6 +506,7 @@ int main(void)
     tcase_add_test(c, orphans_by_first_appearance);
     tcase_add_test(c, groups_are_found_by_their_whole_root);
     tcase_add_test(c, flipped_bits);
+    tcase_add_test(c, damage_beside_others);
     tcase_add_test(c, health_plane);
     return test_run();
 }
