@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pages.h"
 #include "reader/fold_build.h"
 
 enum { FIRST_CAP = 8, MAP_BYTES_MAX = 24 /* of a map, for each key, above the key */ };
@@ -37,6 +38,7 @@ static vv_code set_cap(vv_fold_build *b, void **array, size_t *cap, size_t want,
     void *p = realloc(*array, want * size);
     if (!p)
         return no_memory(err);
+    vv_pages_hint(p, want * size);
     *array = p;
     *cap = want;
     b->f.bytes = bytes_held(b);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/pages.h"
 #include "base/sha256.h"
 #include "format/health_plane.h"
 
@@ -28,6 +29,7 @@ bool vv_group_buffer_room(vv_group_buffer *b, size_t n)
     uint8_t *p = realloc(b->p, cap);
     if (!p)
         return false;
+    vv_pages_hint(p, cap);
     b->p = p;
     b->cap = cap;
     return true;
