@@ -27,7 +27,7 @@ typedef struct {
     char bad[160];
 } evidence_walk;
 
-static inline void walk_bad(evidence_walk *w, const char *text, ...)
+VV_PRINTF(2, 3) static inline void walk_bad(evidence_walk *w, const char *text, ...)
 {
     va_list args;
     va_start(args, text);

@@ -240,6 +240,7 @@ START_TEST(gate_spans_in_overflow)
         call_once(r.t, function(r.g.engine, name));
         settle(r.g.session);
     }
+    ck_assert(publish(r.g.session)); /* with the table as it is by now */
     r.f[6] = function(r.g.engine, "only in overflow");
     r.f[7] = function(r.g.engine, "thrower");
     call_for(&r, 6, VARVE_ERROR);
