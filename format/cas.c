@@ -2,19 +2,23 @@
 
 #include "format/cas.h"
 
-#include "base/sha256.h"
 #include "base/text.h"
 #include "format/sealed.h"
 
 static const vv_sealed_kind kind = {"BAMLVAL1", 1, "content-addressed object"};
 
-void vv_cid_of(vv_cid *ret, uint16_t codec, const void *body, size_t n)
+void vv_cid_begin(vv_sha256_ctx *c, uint16_t codec)
 {
     uint8_t head[15] = "baml-value-v1";
     vv_put16(head + 13, codec);
+    vv_sha256_init(c);
+    vv_sha256_update(c, head, sizeof head);
+}
+
+void vv_cid_of(vv_cid *ret, uint16_t codec, const void *body, size_t n)
+{
     vv_sha256_ctx c;
-    vv_sha256_init(&c);
-    vv_sha256_update(&c, head, sizeof head);
+    vv_cid_begin(&c, codec);
     vv_sha256_update(&c, body, n);
     vv_sha256_final(&c, ret->b);
 }
@@ -67,6 +71,25 @@ vv_code vv_cas_decode(vv_cas_object *ret, const uint8_t *p, size_t n, const vv_c
     if (expect && memcmp(&cid, expect, sizeof cid) != 0)
         return vv_fail_decode(err, "CasIdentityMismatch", 20, "object: it holds another content id than its name");
     *ret = o;
+    return VV_OK;
+}
+
+vv_code vv_cas_head(vv_cas_object *ret, const uint8_t head[VV_CAS_HEAD], uint64_t size, vv_error *err)
+{
+    vv_rd r = vv_rd_init(head, VV_CAS_HEAD);
+    if (memcmp(vv_rd_take(&r, VV_MAGIC_BYTES), kind.magic, VV_MAGIC_BYTES) != 0)
+        return vv_fail_decode(err, "InvalidMagic", 0, "no %s", kind.what);
+    uint16_t version = vv_rd_u16(&r);
+    if (version != kind.version)
+        return vv_fail_decode(err, "UnsupportedVersion", VV_MAGIC_BYTES, "%s version %u", kind.what, version);
+    *ret = (vv_cas_object){.codec = vv_rd_u16(&r)};
+    uint64_t body_len = vv_rd_u64(&r), stands = size < VV_CAS_FIXED ? 0 : size - VV_CAS_FIXED;
+    vv_rd_copy(&r, ret->cid.b, sizeof ret->cid.b);
+    if (size < VV_CAS_FIXED || body_len > stands)
+        return vv_fail_decode(err, "Truncated", size, "object: the file ends before its body");
+    if (body_len < stands)
+        return vv_fail_decode(err, "TrailingBytes", VV_CAS_FIXED + body_len, "object: the file goes on after its seal");
+    ret->body_len = (size_t)body_len;
     return VV_OK;
 }
 

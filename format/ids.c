@@ -14,6 +14,7 @@
 #define THREAD_PREFIX "baml_thread_1_"
 #define CALL_PREFIX "baml_call_1_"
 #define RUNTIME_PREFIX "baml_id_1_"
+#define CID_PREFIX "bamlv_1_"
 
 /* The version byte in front of a thread's or call's bytes. */
 enum { TEXT_VERSION = 1, PAYLOAD_MAX = 41 };
@@ -93,6 +94,20 @@ vv_code vv_call_parse(vv_str s, vv_call_ref *ret, vv_error *err)
 vv_code vv_runtime_parse(vv_str s, vv_runtime_id *ret, vv_error *err)
 {
     return parse_text(s, RUNTIME_PREFIX, false, ret->b, sizeof ret->b, err);
+}
+
+void vv_cid_text(char out[VV_CID_TEXT], const vv_cid *c)
+{
+    memcpy(out, CID_PREFIX, sizeof CID_PREFIX - 1);
+    vv_hex(out + sizeof CID_PREFIX - 1, c->b, sizeof c->b);
+}
+
+bool vv_cid_parse(vv_str s, vv_cid *ret)
+{
+    const size_t n = sizeof CID_PREFIX - 1;
+    if (s.n > n && memcmp(s.p, CID_PREFIX, n) == 0)
+        s = (vv_str){s.p + n, s.n - n};
+    return vv_unhex(ret->b, sizeof ret->b, s);
 }
 
 void vv_uuid7_make(uint8_t out[16], uint64_t unix_ms, const uint8_t random[10])

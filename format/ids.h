@@ -84,11 +84,12 @@ static inline vv_thread_ref vv_capture_thread(const vv_capture_id *c)
 }
 
 /* Sizes of the texts with their NUL. */
-enum { VV_THREAD_TEXT = 59, VV_CALL_TEXT = 68, VV_RUNTIME_TEXT = 33 };
+enum { VV_THREAD_TEXT = 59, VV_CALL_TEXT = 68, VV_RUNTIME_TEXT = 33, VV_CID_TEXT = 73 };
 
 void vv_thread_text(char out[VV_THREAD_TEXT], const vv_thread_ref *t);       /* baml_thread_1_... */
 void vv_call_text(char out[VV_CALL_TEXT], const vv_call_ref *c);             /* baml_call_1_... */
 void vv_runtime_text(char out[VV_RUNTIME_TEXT], const vv_runtime_id *r);     /* baml_id_1_... */
+void vv_cid_text(char out[VV_CID_TEXT], const vv_cid *c);                    /* bamlv_1_ and 64 digits */
 
 /*
  * Strict readers. Error names, in the order they are checked: InvalidPrefix, InvalidBase64, InvalidLength (expected and
@@ -97,6 +98,8 @@ void vv_runtime_text(char out[VV_RUNTIME_TEXT], const vv_runtime_id *r);     /* 
 VV_MUST_CHECK vv_code vv_thread_parse(vv_str s, vv_thread_ref *ret, vv_error *err);
 VV_MUST_CHECK vv_code vv_call_parse(vv_str s, vv_call_ref *ret, vv_error *err);
 VV_MUST_CHECK vv_code vv_runtime_parse(vv_str s, vv_runtime_id *ret, vv_error *err);
+/* "bamlv_1_" and 64 hexadecimal digits of either case, or those alone; false for anything else. */
+bool vv_cid_parse(vv_str s, vv_cid *ret);
 
 /* A fresh UUIDv7 (ms since the epoch and random bits as RFC 9562 lays them out). random has 10 bytes; pure. */
 void vv_uuid7_make(uint8_t out[16], uint64_t unix_ms, const uint8_t random[10]);

@@ -20,5 +20,5 @@ typedef struct {
  * *j holds an unspecified partial value: write into a scratch writer. *ret_cut: a limit cut something; what is cut is
  * not checked. j needs two free levels.
  */
-VV_MUST_CHECK vv_code vv_value_json(vv_json *j, const uint8_t *body, size_t n, const vv_value_limits *limits,
+VV_MUST_CHECK vv_code vv_value_show(vv_json *j, const uint8_t *body, size_t n, const vv_value_limits *limits,
                                     bool *ret_cut, vv_error *err);

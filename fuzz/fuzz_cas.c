@@ -49,7 +49,7 @@ static void fuzz_value(const uint8_t *p, size_t n)
         vv_json j = vv_json_init(&w);
         bool cut;
         vv_error err = {0};
-        if (vv_value_json(&j, p, n, &limits[i], &cut, &err) == VV_OK) {
+        if (vv_value_show(&j, p, n, &limits[i], &cut, &err) == VV_OK) {
             FUZZ_CHECK(vv_json_done(&j));
             FUZZ_CHECK(vv_utf8_valid((vv_str){(const char *)w.buf, w.len}));
         } else {

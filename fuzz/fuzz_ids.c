@@ -14,6 +14,7 @@ static void fuzz_id_texts(vv_str s)
     vv_thread_ref t;
     vv_call_ref c;
     vv_runtime_id r;
+    vv_cid v, again;
     vv_error err = {0};
     if (vv_thread_parse(s, &t, &err) == VV_OK) {
         vv_thread_text(text, &t);
@@ -28,6 +29,12 @@ static void fuzz_id_texts(vv_str s)
     if (vv_runtime_parse(s, &r, NULL) == VV_OK) {
         vv_runtime_text(text, &r);
         FUZZ_CHECK(vv_str_eq(vv_cstr(text), s));
+    }
+    if (vv_cid_parse(s, &v)) {
+        char name[VV_CID_TEXT];
+        vv_cid_text(name, &v);
+        FUZZ_CHECK(vv_cid_parse(vv_cstr(name), &again) && memcmp(&again, &v, sizeof v) == 0);
+        FUZZ_CHECK(s.n == VV_CID_TEXT - 1 || s.n == 64);
     }
 }
 

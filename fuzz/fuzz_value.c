@@ -167,7 +167,7 @@ static void check_readable(const vv_vw *w)
     vv_json j = vv_json_init(&out);
     vv_value_limits limits = {VV_VALUE_DEPTH, SCRIPT_LIMIT};
     bool cut;
-    FUZZ_CHECK(vv_value_json(&j, w->buf, w->len, &limits, &cut, NULL) == VV_OK);
+    FUZZ_CHECK(vv_value_show(&j, w->buf, w->len, &limits, &cut, NULL) == VV_OK);
     FUZZ_CHECK(vv_json_done(&j));
     vv_wr_done(&out);
 }

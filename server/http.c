@@ -184,6 +184,8 @@ static enum MHD_Result read_header(void *cls, enum MHD_ValueKind kind, const cha
         {"If-None-Match", &rq->if_none_match, NULL},
         {"Authorization", &rq->authorization, NULL},
         {"Cookie", &rq->cookie, NULL},
+        {"Range", &rq->range, NULL},
+        {"If-Range", &rq->if_range, NULL},
     };
     (void)kind;
     (void)value_len;
@@ -213,7 +215,8 @@ static struct MHD_Response *make_response(vv_response *rs)
 {
     struct MHD_Response *m;
     if (rs->body) {
-        m = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, VV_ANSWER_PIECE, read_body, rs->body, free_body);
+        uint64_t len = rs->has_body_len ? rs->body_len : MHD_SIZE_UNKNOWN;
+        m = MHD_create_response_from_callback(len, VV_ANSWER_PIECE, read_body, rs->body, free_body);
         if (m)
             rs->body = NULL;
         return m;

@@ -13,7 +13,7 @@ typedef struct {
     const char *host;            /* the last one, or NULL */
     unsigned origin_count;
     const char *origin;
-    const char *accept, *accept_encoding, *if_none_match, *authorization, *cookie; /* or NULL */
+    const char *accept, *accept_encoding, *if_none_match, *authorization, *cookie, *range, *if_range; /* or NULL */
 } vv_request;
 
 enum { VV_HEADERS_MAX = 16, VV_HEADER_VALUE = 320 };
@@ -30,7 +30,9 @@ typedef struct {
     const uint8_t *bytes; /* the whole body, constant or owned, where body is NULL */
     size_t len;
     bool owned;           /* bytes are to be freed */
-    vv_body *body;        /* a body of unknown length, produced as it is read */
+    vv_body *body;        /* a body that is produced as it is read */
+    bool has_body_len;    /* of body: its length is known before */
+    uint64_t body_len;
 } vv_response;
 
 void vv_response_done(vv_response *r); /* frees the body; accepts a zeroed one */

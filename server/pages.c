@@ -18,6 +18,8 @@ static const struct {
     {"/api/v1/functions", "{?execution,sort,q,limit,cursor,as_of}", "functions of an execution"},
     {"/api/v1/flame", "{?execution,metric,order,root,depth,width,max_nodes,edges,ids,as_of}",
      "calling contexts of an execution as a flat table"},
+    {"/api/v1/values/{cid}", "{?path,max_bytes,max_depth}", "a captured value"},
+    {"/api/v1/values/{cid}/raw", "", "its body as it is stored"},
 };
 
 void vv_page_index(vv_json *j, const vv_page_facts *facts)
@@ -51,7 +53,7 @@ void vv_page_meta(vv_json *j, const vv_page_facts *facts)
 {
     static const char *const formats[] = {"profiles-v1", "tar", "tar.gz", "tar.zst", "zip"};
     static const char *const encodings[] = {"gzip", "zstd"};
-    static const char *const features[] = {"executions", "functions", "flame", "as_of", "live"};
+    static const char *const features[] = {"executions", "functions", "flame", "values", "as_of", "live"};
     vv_json_obj(j);
     vv_json_kv_cstr(j, "api", "v1");
     vv_json_kv_cstr(j, "version", PACKAGE_VERSION);

@@ -31,6 +31,9 @@ static const struct {
     [VV_PROBLEM_MISDIRECTED] = {421, "misdirected", "This server does not answer to that host name",
                                 "Use localhost or the address that varve serve printed, or start it with --allow-host"},
     [VV_PROBLEM_BODY] = {413, "body-too-large", "A request here has no body", "Send no body"},
+    [VV_PROBLEM_VALUE] = {409, "value-unavailable", "The value is there, but can't be given out",
+                          "GET /api/v1/values/{cid} tells its state, and /uses where it was captured"},
+    [VV_PROBLEM_RANGE] = {416, "range", "The body has no such range", "Ask for a range inside the body"},
     [VV_PROBLEM_INTERNAL] = {500, "internal", "The server failed", "Try again; if it stays, report it"},
     [VV_PROBLEM_STORE] = {500, "store-unreadable", "The store can't be read",
                           "Check that the directory is a readable store"},
@@ -58,6 +61,16 @@ static void matches_json(vv_json *j, const vv_problem *p)
     vv_json_end_arr(j);
 }
 
+static void reach_json(vv_json *j, const vv_reach *r)
+{
+    vv_json_kv_obj(j, "reached");
+    vv_json_kv_u64(j, "steps", r->steps);
+    vv_json_kv_u64(j, "of", r->of);
+    vv_json_kv_u64(j, "bytes", r->bytes);
+    vv_json_kv_cstr(j, "kind", r->kind);
+    vv_json_end_obj(j);
+}
+
 void vv_problem_respond(vv_response *r, const vv_problem *p)
 {
     char type[64];
@@ -76,6 +89,10 @@ void vv_problem_respond(vv_response *r, const vv_problem *p)
         vv_json_kv_cstr(&j, "as_of", p->as_of);
     if (p->match_count)
         matches_json(&j, p);
+    if (p->state)
+        vv_json_kv_cstr(&j, "state", p->state);
+    if (p->reach.of)
+        reach_json(&j, &p->reach);
     vv_json_end_obj(&j);
     r->status = kinds[p->kind].status;
     vv_response_header(r, "Content-Type", "application/problem+json");

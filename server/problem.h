@@ -15,6 +15,8 @@ typedef enum {
     VV_PROBLEM_GONE,
     VV_PROBLEM_MISDIRECTED,
     VV_PROBLEM_BODY,
+    VV_PROBLEM_VALUE,
+    VV_PROBLEM_RANGE,
     VV_PROBLEM_INTERNAL,
     VV_PROBLEM_STORE,
     VV_PROBLEM_BUSY,
@@ -27,6 +29,8 @@ typedef struct {
     const char *as_of;     /* with GONE: the present token */
     const vv_thread_ref *matches;
     size_t match_count;
+    const char *state;     /* of a value that is not given out, or NULL */
+    vv_reach reach;
     char detail[256];
 } vv_problem;
 

@@ -16,7 +16,9 @@
 #include "server/assets.h"
 #include "server/etag.h"
 #include "server/pages.h"
+#include "server/raw.h"
 #include "server/token.h"
+#include "views/values.h"
 
 enum { COMPRESS_MIN = 1024, POLL_NS = 20000000, BUILD_TEXT = 64, PAGE_MAX = 64 * 1024 };
 
@@ -25,14 +27,21 @@ struct vv_server {
     vv_guard guard;
     char *web_dir, *store_name, *token_text;
     vv_token token;
+    vv_ledger *ledger;
     char build[BUILD_TEXT];
 };
 
-/* A resource: a view of the store, or a page about the server. */
+/* What a tag is made of, instead of the store's generation. */
+enum { STAMP = VV_VALUE_STAMP };
+typedef void vv_stamp(vv_query *q, char out[STAMP]);
+
+/* A resource: a view of the store, a page about the server, or bytes of the store. */
 typedef struct {
     const char *path; /* a segment such as {id} stands for any one that is not empty; two at most */
     vv_view *view;
     void (*page)(vv_json *j, const vv_page_facts *facts);
+    vv_stamp *stamp; /* of a view that does not go by the state of the store: what it goes by */
+    bool raw;        /* a value's body */
 } route;
 
 /* What stands in a path for the segments in braces, in their order. */
@@ -41,14 +50,16 @@ typedef struct {
 } route_ids;
 
 static const route routes[] = {
-    {"/api/v1", NULL, vv_page_index},
-    {"/api/v1/meta", NULL, vv_page_meta},
-    {"/api/v1/streams", vv_answer_streams, NULL},
-    {"/api/v1/streams/{id}", vv_answer_stream, NULL},
-    {"/api/v1/executions", vv_answer_executions, NULL},
-    {"/api/v1/executions/{id}", vv_answer_execution, NULL},
-    {"/api/v1/functions", vv_answer_functions, NULL},
-    {"/api/v1/flame", vv_answer_flame, NULL},
+    {.path = "/api/v1", .page = vv_page_index},
+    {.path = "/api/v1/meta", .page = vv_page_meta},
+    {.path = "/api/v1/streams", .view = vv_answer_streams},
+    {.path = "/api/v1/streams/{id}", .view = vv_answer_stream},
+    {.path = "/api/v1/executions", .view = vv_answer_executions},
+    {.path = "/api/v1/executions/{id}", .view = vv_answer_execution},
+    {.path = "/api/v1/functions", .view = vv_answer_functions},
+    {.path = "/api/v1/flame", .view = vv_answer_flame},
+    {.path = "/api/v1/values/{cid}", .view = vv_answer_value, .stamp = vv_value_stamp},
+    {.path = "/api/v1/values/{cid}/raw", .raw = true},
 };
 
 /* What one request is answered from. */
@@ -154,7 +165,8 @@ vv_code vv_server_new(vv_server **ret, const vv_server_options *o, vv_error *err
     s->web_dir = o->web_dir ? strdup(o->web_dir) : NULL;
     s->token_text = o->token ? strdup(o->token) : NULL;
     vv_code rc = name_store(&s->store_name, o->store, err);
-    if (rc == VV_OK && ((o->web_dir && !s->web_dir) || (o->token && !s->token_text)))
+    s->ledger = vv_ledger_new();
+    if (rc == VV_OK && (!s->ledger || (o->web_dir && !s->web_dir) || (o->token && !s->token_text)))
         rc = vv_fail(err, VV_ERR_NOMEM, "no memory for a server");
     if (rc == VV_OK)
         rc = vv_library_open(&s->library, o->store, o->memory_bytes, POLL_NS, err);
@@ -173,6 +185,7 @@ void vv_server_free(vv_server *s)
     if (!s)
         return;
     vv_library_close(s->library);
+    vv_ledger_free(s->ledger);
     free(s->store_name);
     free(s->web_dir);
     free(s->token_text);
@@ -197,6 +210,8 @@ static void security_headers(vv_response *rs)
     vv_response_header(rs, "X-Content-Type-Options", "nosniff");
     vv_response_header(rs, "Referrer-Policy", "no-referrer");
     vv_response_header(rs, "Cross-Origin-Resource-Policy", "same-origin");
+    if (!vv_response_get(rs, "Content-Security-Policy"))
+        vv_response_header(rs, "Content-Security-Policy", "default-src 'none'; sandbox");
 }
 
 static void refuse(exchange *x, vv_problem_kind kind, const char *parameter, const char *detail)
@@ -236,6 +251,12 @@ static void refuse_error(exchange *x, const vv_query *q, const vv_error *err)
         vv_problem_set(&p, VV_PROBLEM_INTERNAL, "%s", err->name ? err->name : "reading the store failed");
     }
     p.parameter = q->parameter;
+    p.state = q->state;
+    p.reach = q->reach;
+    if (q->reach.of)
+        p.remedy = "Leave out the last steps of the path: a value shows what it holds";
+    else if (q->state)
+        p.remedy = "GET /api/v1/values/{cid}/uses tells where it was captured";
     vv_problem_respond(x->rs, &p);
 }
 
@@ -384,10 +405,13 @@ static void serve_view(exchange *x, const route *r, const route_ids *ids)
         return;
     x->index_ns = now_ns() - from;
     if (turn_back(x, &look)) {
-        make_etag(x, look->generation, etag);
+        vv_query q = {.library = x->server->library, .look = look, .params = x->target.params,
+                      .param_count = x->target.param_count, .id = ids->items[0], .sub = ids->items[1]};
+        char stamp[STAMP];
+        if (r->stamp)
+            r->stamp(&q, stamp);
+        make_etag(x, r->stamp ? stamp : look->generation, etag);
         if (!not_modified(x, etag)) {
-            vv_query q = {.library = x->server->library, .look = look, .params = x->target.params,
-                          .param_count = x->target.param_count, .id = ids->items[0], .sub = ids->items[1]};
             vv_error err = {0};
             vv_answer a;
             vv_answer_init(&a);
@@ -402,6 +426,28 @@ static void serve_view(exchange *x, const route *r, const route_ids *ids)
                 refuse_error(x, &q, &err);
             vv_answer_done(&a);
         }
+    }
+    vv_look_release(x->server->library, look);
+}
+
+static void serve_raw(exchange *x, const route_ids *ids)
+{
+    const vv_look *look;
+    uint64_t from = now_ns();
+    if (!take_look(x, &look))
+        return;
+    x->index_ns = now_ns() - from;
+    from = now_ns();
+    if (turn_back(x, &look)) {
+        vv_query q = {.library = x->server->library, .look = look, .params = x->target.params,
+                      .param_count = x->target.param_count, .id = ids->items[0]};
+        vv_error err = {0};
+        if (vv_raw_respond(x->rs, x->rq, &q, x->server->ledger, &err) != VV_OK) {
+            vv_response_done(x->rs);
+            refuse_error(x, &q, &err);
+        }
+        x->view_ns = now_ns() - from;
+        timing_header(x);
     }
     vv_look_release(x->server->library, look);
 }
@@ -467,6 +513,8 @@ static void serve(exchange *x)
         refuse(x, VV_PROBLEM_METHOD, NULL, "resources are only read here");
     else if (r && r->view)
         serve_view(x, r, &ids);
+    else if (r && r->raw)
+        serve_raw(x, &ids);
     else if (r)
         serve_page(x, r);
     else if (x->target.param_count)

@@ -4,6 +4,7 @@
 
 #include "views/functions.h"
 #include "views/streams.h"
+#include "views/values.h"
 
 /* Answers that are written at once: pages of at most 1000 rows, and lists of streams. */
 enum { WHOLE_MAX = 256 * 1024 * 1024 };
@@ -73,4 +74,9 @@ vv_code vv_answer_streams(vv_answer *a, vv_query *q, vv_error *err)
 vv_code vv_answer_stream(vv_answer *a, vv_query *q, vv_error *err)
 {
     return whole(a, q, vv_view_stream, err);
+}
+
+vv_code vv_answer_value(vv_answer *a, vv_query *q, vv_error *err)
+{
+    return whole(a, q, vv_view_value, err);
 }

@@ -13,6 +13,13 @@ typedef struct {
 
 enum { VV_QUERY_MATCHES = 10 };
 
+/* How far a path into a value led. */
+typedef struct {
+    size_t steps, of; /* of the path's; of 0: nothing to tell */
+    size_t bytes;     /* of its text */
+    const char *kind; /* of the value there */
+} vv_reach;
+
 typedef struct {
     vv_library *library;
     const vv_look *look;
@@ -23,6 +30,8 @@ typedef struct {
     const char *parameter;                   /* the one at fault, after VV_ERR_ARG, NOTFOUND or AMBIGUOUS */
     vv_thread_ref matches[VV_QUERY_MATCHES]; /* after VV_ERR_AMBIGUOUS */
     size_t match_count;
+    const char *state;                       /* why a value is not there: a word, or NULL */
+    vv_reach reach;                          /* after NOTFOUND of a path into a value */
 } vv_query;
 
 /* Parameters that every view knows; as_of is resolved by who took the look. */

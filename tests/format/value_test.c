@@ -33,7 +33,7 @@ static vv_code json_of(const uint8_t *body, size_t n, const vv_value_limits *lim
 {
     uint8_t *exact = test_exact(body, n);
     vv_json j = vv_json_init(out);
-    vv_code rc = vv_value_json(&j, exact, n, limits, ret_cut, err);
+    vv_code rc = vv_value_show(&j, exact, n, limits, ret_cut, err);
     if (rc == VV_OK)
         ck_assert(vv_json_done(&j));
     vv_wr_u8(out, 0);
@@ -284,7 +284,7 @@ START_TEST(hostile_depth)
     vv_json j = vv_json_init(&out);
     for (int i = 0; i < 62; i++)
         vv_json_arr(&j);
-    ck_assert_int_eq(vv_value_json(&j, b.p, b.n, &wide, &cut, NULL), VV_OK);
+    ck_assert_int_eq(vv_value_show(&j, b.p, b.n, &wide, &cut, NULL), VV_OK);
     ck_assert(cut);
     for (int i = 0; i < 62; i++)
         vv_json_end_arr(&j);
@@ -379,7 +379,7 @@ START_TEST(a_full_writer_is_reported)
     vv_wr out = vv_wr_fixed(small, sizeof small);
     vv_json j = vv_json_init(&out);
     bool cut;
-    ck_assert_int_eq(vv_value_json(&j, (const uint8_t *)"\x1a\x05hello", 7, &wide, &cut, NULL), VV_ERR_LIMIT);
+    ck_assert_int_eq(vv_value_show(&j, (const uint8_t *)"\x1a\x05hello", 7, &wide, &cut, NULL), VV_ERR_LIMIT);
 }
 END_TEST
 

@@ -328,7 +328,7 @@ START_TEST(depth_is_bounded)
         vv_wr out = vv_wr_growing(1 << 16);
         vv_json j = vv_json_init(&out);
         bool cut;
-        ck_assert_int_eq(vv_value_json(&j, w.buf, w.len, &(vv_value_limits){100, 1 << 16}, &cut, NULL), VV_OK);
+        ck_assert_int_eq(vv_value_show(&j, w.buf, w.len, &(vv_value_limits){100, 1 << 16}, &cut, NULL), VV_OK);
         ck_assert(vv_json_done(&j));
         ck_assert(!cut);
         vv_wr_done(&out);
@@ -854,7 +854,7 @@ static void check_json(const vv_vw *w, const node *x)
     uint8_t *exact = test_exact(w->buf, w->len);
     bool cut;
     vv_error err = {0};
-    vv_code rc = vv_value_json(&g, exact, w->len, &(vv_value_limits){60, MAX / 2}, &cut, &err);
+    vv_code rc = vv_value_show(&g, exact, w->len, &(vv_value_limits){60, MAX / 2}, &cut, &err);
     ck_assert_msg(rc == VV_OK && vv_json_done(&g) && !cut, "%s", err.msg);
     json_node(&t, x);
     ck_assert(vv_json_done(&t));

@@ -189,7 +189,7 @@ static void value_text(const test_store *s, bool has, const vv_value_state *v, c
     vv_json j = vv_json_init(&w);
     bool cut;
     const vv_value_limits limits = {.max_depth = 16, .max_bytes = sizeof json};
-    ck_assert_msg(vv_value_json(&j, o.body, o.body_len, &limits, &cut, &err) == VV_OK, "%s", err.msg);
+    ck_assert_msg(vv_value_show(&j, o.body, o.body_len, &limits, &cut, &err) == VV_OK, "%s", err.msg);
     snprintf(out, n, "%.*s", (int)w.len, json);
     vv_blob_done(&b);
 }

@@ -1,0 +1,54 @@
+/*
+ * Captured values by their content ids (docs/http-api.md): what is stored of one, decoded within bounds, and its body.
+ *
+ * A value is content, and the same in every state of the store; whether its object is there is not.
+ */
+#pragma once
+
+#include "format/value_path.h"
+#include "reader/object.h"
+#include "views/query.h"
+
+enum { VV_VALUE_BYTES = 64 * 1024, VV_VALUE_BYTES_MAX = 4 * 1024 * 1024 };
+enum { VV_VALUE_LEVELS = 32, VV_VALUE_LEVELS_MAX = 64 };
+/* Larger bodies are neither looked into nor given out. */
+#define VV_VALUE_BODY_MAX ((uint64_t)64 << 20)
+
+/* What the value can't be shown for. */
+typedef struct {
+    const char *word;  /* "available" "missing" "damaged" "too_large" "unreadable" "other_codec" "malformed" */
+    const char *fault; /* an error name, or NULL */
+} vv_value_status;
+vv_value_status vv_value_status_of(const vv_object *o);
+
+/* The object that q->id names, opened but not verified. ARG where it is no content id; NOTFOUND where it is missing. */
+VV_MUST_CHECK vv_code vv_query_object(vv_query *q, vv_object *ret, vv_error *err);
+
+/* What the object's file is now, for tags of answers about it: cheap, nothing is opened. */
+enum { VV_VALUE_STAMP = 96 };
+void vv_value_stamp(vv_query *q, char out[VV_VALUE_STAMP]);
+
+/* A value with its body, and the place in it that the parameter "path" leads to. */
+typedef struct {
+    vv_object object;
+    vv_value_status status;
+    uint8_t *body; /* of an available or malformed one; owned */
+    bool is_large; /* others who want a large one wait for this one's end */
+    vv_value_place place;
+} vv_value_loaded;
+
+/*
+ * NOTFOUND where the path leads nowhere (q->reach), ARG where it is none. Loading large bodies waits for others who do.
+ * Every other state of the object is an answer.
+ */
+VV_MUST_CHECK vv_code vv_value_load(vv_query *q, vv_value_loaded *ret, vv_error *err);
+void vv_value_loaded_done(vv_value_loaded *v); /* accepts a zeroed one */
+
+/* The parameters max_bytes and max_depth, or their defaults. */
+typedef struct {
+    uint64_t bytes, depth;
+} vv_value_bounds;
+VV_MUST_CHECK vv_code vv_query_bounds(vv_query *q, vv_value_bounds *ret, vv_error *err);
+
+/* The answer /values/{id}: path, max_bytes, max_depth. */
+VV_MUST_CHECK vv_code vv_view_value(vv_json *j, vv_query *q, vv_error *err);
