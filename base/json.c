@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/text.h"
 
@@ -242,6 +243,30 @@ void vv_json_double(vv_json *j, double v)
             break;
     }
     write_literal(j, s, (size_t)n);
+}
+
+void vv_json_ratio(vv_json *j, double v)
+{
+    enum { DIGITS = 6, PLACES_MAX = 330 };
+    char s[PLACES_MAX + 320];
+    if (!isfinite(v)) {
+        vv_json_null(j);
+        return;
+    }
+    /* Rounded first: 0.9999999 has one digit before the point. */
+    snprintf(s, sizeof s, "%.*e", DIGITS - 1, v);
+    v = strtod(s, NULL);
+    int exponent = atoi(strchr(s, 'e') + 1), places = DIGITS - 1 - exponent;
+    int n = snprintf(s, sizeof s, "%.*f", places < 0 ? 0 : places > PLACES_MAX ? PLACES_MAX : places, v);
+    if (strchr(s, '.')) {
+        while (s[n - 1] == '0')
+            n--;
+        n -= s[n - 1] == '.';
+    }
+    if (n == 2 && memcmp(s, "-0", 2) == 0)
+        write_literal(j, "0", 1);
+    else
+        write_literal(j, s, (size_t)n);
 }
 
 void vv_json_str(vv_json *j, vv_str s)

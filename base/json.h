@@ -47,6 +47,7 @@ void vv_json_i128(vv_json *j, __int128 v);
 void vv_json_u64_full(vv_json *j, uint64_t v);  /* always a number */
 void vv_json_u128_text(vv_json *j, vv_u128 v);  /* always a decimal string */
 void vv_json_double(vv_json *j, double v);      /* shortest form that reads back equal; null where not finite */
+void vv_json_ratio(vv_json *j, double v);       /* at most 6 significant digits, no exponent; null where not finite */
 void vv_json_str(vv_json *j, vv_str s);
 void vv_json_cstr(vv_json *j, const char *s);   /* NULL writes null */
 void vv_json_text(vv_json *j, vv_str s);        /* captured text that may not be UTF-8 */

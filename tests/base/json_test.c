@@ -137,6 +137,37 @@ START_TEST(doubles_read_back_equal)
 }
 END_TEST
 
+START_TEST(ratios_are_short)
+{
+    static const struct {
+        double v;
+        const char *text;
+    } cases[] = {
+        {0, "0"}, {-0.0, "0"}, {1, "1"}, {0.5, "0.5"}, {1.0 / 3, "0.333333"}, {2.0 / 3, "0.666667"},
+        {0.99999999, "1"}, {100, "100"}, {1234567, "1234570"}, {-0.25, "-0.25"}, {1e-7 / 3, "0.0000000333333"},
+        {9.9999996, "10"}, {1e21, "1000000000000000000000"}, {NAN, "null"}, {INFINITY, "null"},
+    };
+    for (size_t i = 0; i < VV_ARRAY_LEN(cases); i++) {
+        vv_json_ratio(&j, cases[i].v);
+        expect(cases[i].text);
+    }
+    test_rng g = test_seeded("ratios");
+    for (int i = 0; i < 20000; i++) {
+        uint64_t bits = test_random(&g);
+        double v;
+        memcpy(&v, &bits, sizeof v);
+        if (!isfinite(v) || fabs(v) < 1e-300)
+            continue;
+        vv_json_ratio(&j, v);
+        vv_wr_u8(&out, 0);
+        const char *text = (const char *)out.buf;
+        ck_assert_ptr_null(strpbrk(text, "eE"));
+        ck_assert(fabs(strtod(text, NULL) - v) <= fabs(v) * 5.1e-6);
+        vv_wr_reset(&out);
+    }
+}
+END_TEST
+
 START_TEST(strings_are_escaped)
 {
     static const struct {
@@ -237,6 +268,7 @@ int main(void)
     tcase_add_test(t, unsigned_are_exact);
     tcase_add_test(t, signed_are_exact);
     tcase_add_test(t, doubles_read_back_equal);
+    tcase_add_test(t, ratios_are_short);
     tcase_add_test(t, strings_are_escaped);
     tcase_add_test(t, bytes_and_doubtful_text);
     tcase_add_test(t, long_bytes_join);
