@@ -24,7 +24,8 @@ static size_t bytes_held(const vv_fold_build *b)
 {
     const vv_fold *f = &b->f;
     return sizeof *b + b->context_cap * sizeof *f->contexts + b->thread_cap * sizeof *f->threads +
-           b->span_cap * sizeof *f->spans + b->error_cap * sizeof *f->errors + b->log_cap * sizeof *f->logs +
+           b->span_cap * sizeof *f->spans + b->error_cap * sizeof *f->errors +
+           b->runtime_id_cap * sizeof *f->runtime_ids + b->log_cap * sizeof *f->logs +
            b->scope_cap * sizeof *f->scopes + b->issue_cap * sizeof *f->issues +
            b->thread_issue_cap * sizeof *f->thread_issues + vv_map_bytes(&f->context_map) +
            vv_map_bytes(&f->thread_map) + vv_map_bytes(&f->span_map) + vv_map_bytes(&f->error_map) + f->texts.used;
@@ -279,12 +280,19 @@ static vv_code fold_span_runtime_id(vv_fold_build *b, const vv_fact *fact, vv_er
     const vv_span_runtime_id *r = &fact->span_runtime_id;
     vv_fold_span *s;
     vv_code rc = span_of(b, &r->call, &s, err);
-    if (rc == VV_OK && (!s->has_runtime_id || r->ordinal > s->runtime_ordinal)) {
+    vv_fold *f = &b->f;
+    if (rc == VV_OK)
+        rc = vv_build_room(b, (void **)&f->runtime_ids, &b->runtime_id_cap, f->runtime_id_count, sizeof *f->runtime_ids,
+                           err);
+    if (rc != VV_OK)
+        return rc;
+    f->runtime_ids[f->runtime_id_count++] = *r;
+    if (!s->has_runtime_id || r->ordinal > s->runtime_ordinal) {
         s->has_runtime_id = true;
         s->runtime_ordinal = r->ordinal;
         s->runtime_id = r->id;
     }
-    return rc;
+    return VV_OK;
 }
 
 static vv_code fold_value(vv_fold_build *b, const vv_fact *fact, vv_error *err)

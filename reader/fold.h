@@ -88,6 +88,8 @@ typedef struct vv_fold {
     size_t span_count;
     vv_error_capture *errors;
     size_t error_count;
+    vv_span_runtime_id *runtime_ids; /* those of facts of their own, in the order folded; others stand in span starts */
+    size_t runtime_id_count;
     vv_log_event *logs;
     size_t log_count;
     vv_call_scope *scopes;

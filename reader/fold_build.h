@@ -17,7 +17,8 @@ typedef struct {
     /* Rows come sorted by key, so the next one is likely the context after the last: a guess that saves the hash. */
     uint32_t next_context;
     bool unsorted; /* contexts don't ascend by key; while they do, a higher key than the last is a new one */
-    size_t context_cap, thread_cap, span_cap, error_cap, log_cap, scope_cap, issue_cap, thread_issue_cap;
+    size_t context_cap, thread_cap, span_cap, error_cap, runtime_id_cap, log_cap, scope_cap, issue_cap;
+    size_t thread_issue_cap;
     vv_load_range range;
     uint64_t first_found, last_found; /* sequences of the first and last group folded, 0 = none */
     bool segment_issues;              /* a missing or bad segment was met */

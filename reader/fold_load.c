@@ -175,6 +175,7 @@ void vv_fold_free(vv_fold *f)
     free(f->threads);
     free(f->spans);
     free(f->errors);
+    free(f->runtime_ids);
     free(f->logs);
     free(f->scopes);
     free(f->issues);
