@@ -8,7 +8,7 @@
 #include "cli/verbs.h"
 #include "cli/view.h"
 
-enum { ISSUES_SHOWN = 20, TEXT_SHOWN = 1024 };
+enum { ISSUES_SHOWN = 20 };
 
 static void field(const char *name, vv_paint paint, const char *value)
 {
@@ -17,14 +17,10 @@ static void field(const char *name, vv_paint paint, const char *value)
     printf("\n");
 }
 
-/* Stored text may hold anything, and of any length: a terminal gets a line of it, without controls. */
 static void print_text(vv_str s)
 {
-    char text[TEXT_SHOWN];
-    size_t n = vv_utf8_cut(s, sizeof text);
-    memcpy(text, s.p, n);
-    vv_text_tame(text, n);
-    printf("%.*s%s", (int)n, text, n < s.n ? "\xe2\x80\xa6" : "");
+    char line[VV_CLI_LINE];
+    printf("%s", vv_cli_line(line, s));
 }
 
 static void field_text(const char *name, vv_str s)

@@ -59,16 +59,22 @@ int vv_cli_fail_view(const vv_cli *c, const vv_query *q, const vv_error *err)
     bool id = q->parameter && (strcmp(q->parameter, "id") == 0 || strcmp(q->parameter, "execution") == 0);
     if (err->code == VV_ERR_NOTFOUND && id)
         return vv_cli_fail(VV_EXIT_STORE, "%s; `varve ls` lists the executions of a store", err->msg);
+    char option[32] = "";
+    for (size_t i = 0; q->parameter && q->parameter[i] && i + 1 < sizeof option; i++)
+        option[i] = q->parameter[i] == '_' ? '-' : q->parameter[i];
+    if (err->code == VV_ERR_AMBIGUOUS && q->match_count == 0)
+        return vv_cli_usage(c, "--%s: %s", option, err->msg);
     if (err->code == VV_ERR_AMBIGUOUS) {
-        char text[VV_THREAD_TEXT] = "";
-        if (q->match_count)
-            vv_thread_text(text, &q->matches[0]);
+        char text[VV_THREAD_TEXT];
+        vv_thread_text(text, &q->matches[0]);
         return vv_cli_fail(VV_EXIT_USAGE, "%s; use a full id, such as %s", err->msg, text);
     }
     if (err->code == VV_ERR_ARG && id)
         return fail_id(c, err);
     if (err->code == VV_ERR_ARG && q->parameter)
-        return vv_cli_usage(c, "--%s %s", q->parameter, err->msg);
+        return vv_cli_usage(c, "--%s %s", option, err->msg);
+    if (err->code == VV_ERR_NOTFOUND && q->parameter)
+        return vv_cli_fail(VV_EXIT_STORE, "--%s: %s", option, err->msg);
     return vv_cli_fail_error(err, "store", NULL);
 }
 
@@ -141,6 +147,16 @@ void vv_cli_print_painted(vv_paint paint, const char *text)
 {
     const char *code = paint_code(paint);
     printf("%s%s%s", code, text, *code ? "\033[0m" : "");
+}
+
+const char *vv_cli_line(char out[VV_CLI_LINE], vv_str s)
+{
+    size_t n = vv_utf8_cut(s, VV_CLI_LINE - 4);
+    if (n)
+        memcpy(out, s.p, n);
+    vv_text_tame(out, n);
+    strcpy(out + n, n < s.n ? "\xe2\x80\xa6" : "");
+    return out;
 }
 
 typedef struct {

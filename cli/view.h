@@ -52,6 +52,11 @@ VV_PRINTF(3, 4) void vv_cli_cell(vv_cli_table *t, vv_paint paint, const char *fm
 void vv_cli_cell_text(vv_cli_table *t, vv_paint paint, vv_str text, size_t max);
 void vv_cli_table_print(vv_cli_table *t);
 void vv_cli_table_free(vv_cli_table *t);
+/*
+ * A line of stored text, which may hold anything and be of any length: cut, without what a terminal obeys. Returns out.
+ */
+enum { VV_CLI_LINE = 1028 };
+const char *vv_cli_line(char out[VV_CLI_LINE], vv_str s);
 void vv_cli_print_painted(vv_paint paint, const char *text);
 
 /* "1.234 s", "12.3 ms", "456 ns"; at most 12 characters. */

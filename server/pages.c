@@ -15,6 +15,10 @@ static const struct {
     {"/api/v1/streams/{euid}", "{?as_of}", "one recorded process"},
     {"/api/v1/executions", "{?status,q,since,until,stream,program,limit,cursor,as_of}", "executions, newest first"},
     {"/api/v1/executions/{id}", "{?as_of}", "one execution: states, issues, health, equations, totals"},
+    {"/api/v1/executions/{id}/spans",
+     "{?function,status,thread,context,reason,from,to,min_duration,order,limit,cursor,as_of}",
+     "calls that were recorded one by one"},
+    {"/api/v1/executions/{id}/spans/{call}", "{?as_of}", "one of them: values, error, parents, its context's totals"},
     {"/api/v1/functions", "{?execution,sort,q,limit,cursor,as_of}", "functions of an execution"},
     {"/api/v1/flame", "{?execution,metric,order,root,depth,width,max_nodes,edges,ids,as_of}",
      "calling contexts of an execution as a flat table"},
@@ -53,7 +57,7 @@ void vv_page_meta(vv_json *j, const vv_page_facts *facts)
 {
     static const char *const formats[] = {"profiles-v1", "tar", "tar.gz", "tar.zst", "zip"};
     static const char *const encodings[] = {"gzip", "zstd"};
-    static const char *const features[] = {"executions", "functions", "flame", "values", "as_of", "live"};
+    static const char *const features[] = {"executions", "functions", "flame", "spans", "values", "as_of", "live"};
     vv_json_obj(j);
     vv_json_kv_cstr(j, "api", "v1");
     vv_json_kv_cstr(j, "version", PACKAGE_VERSION);

@@ -56,6 +56,8 @@ static const route routes[] = {
     {.path = "/api/v1/streams/{id}", .view = vv_answer_stream},
     {.path = "/api/v1/executions", .view = vv_answer_executions},
     {.path = "/api/v1/executions/{id}", .view = vv_answer_execution},
+    {.path = "/api/v1/executions/{id}/spans", .view = vv_answer_spans},
+    {.path = "/api/v1/executions/{id}/spans/{call}", .view = vv_answer_span},
     {.path = "/api/v1/functions", .view = vv_answer_functions},
     {.path = "/api/v1/flame", .view = vv_answer_flame},
     {.path = "/api/v1/values/{cid}", .view = vv_answer_value, .stamp = vv_value_stamp},

@@ -50,6 +50,12 @@ is "show: states in words" "the record of the end is missing" "$("$varve" show 0
 is "show: issues in words" "1 0" "$("$varve" show 0c0d0e0f.1.9 | grep -c '^  the record of the end is missing$') $("$varve" show 0c0d0e0f.1.9 | grep -c no_root_ended)"
 is "show: numbers of one" "1 call, 1 error, 0 cancelled; 1 context, 1 thread" "$("$varve" show 0c0d0e0f.1.5 | grep cancelled | cut -d, -f1-4)"
 
+is "spans: a row" "1.1 +100 ns 8.000 µs ok yes yes app.Main" "$("$varve" spans 0c0d0e0f.1.1 | sed -n 2p | xargs)"
+is "spans: what was only counted" "1 of 1 calls that match, of 1 kept one by one; 8 calls were counted, 1 of them selected; evidence partial" \
+    "$("$varve" spans 0c0d0e0f.1.1 | tail -1)"
+is "spans: one call" "available, 60 bytes, bamlv_1_" "$("$varve" spans 0c0d0e0f.1.1 --call 1.1 | sed -n 's/^args *\(.*bamlv_1_\).*/\1/p')"
+is "spans: an end that is not recorded is none" "? - unfinished" "$("$varve" spans latest | awk 'NR == 2 {print "?", $4, $5}')"
+
 # A server whose address nobody can read does not stay.
 timeout 20 "$varve" serve --listen 127.0.0.1:0 >/dev/full 2>"$dir/err"
 is "serve: no room for its address" "5 1" "$? $(wc -l <"$dir/err")"
@@ -69,6 +75,11 @@ fails()
 fails "an unknown execution" 5 "varve ls" show 0c0d0e0f.9.9
 fails "no id" 2 "latest" top nonsense
 fails "a column that is none" 2 "self_ns" top --sort best
+fails "spans: no function of that name" 5 "--function: that execution has no such function" spans --function nobody
+fails "spans: a duration that is none" 2 "--min-duration must be nanoseconds" spans --min-duration soon
+fails "spans: a call that is none" 2 "--call is not a call's id" spans --call x
+fails "spans: a call that was not kept" 5 "only counted" spans --call 1.77
+fails "spans: one call and a filter" 2 "goes with no other option" spans --call 1.1 --status ok
 fails "a number that is none" 2 "limit" ls -n 0
 fails "too many arguments" 2 "unexpected" show latest latest
 fails "no terminal is driven by a name" 2 'xyz??31m' "$(printf 'xyz\302\23331m')"

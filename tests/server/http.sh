@@ -184,6 +184,38 @@ done <<'TARGETS'
 404 /executions/latest~7
 400 /executions/nonsense
 200 /executions/latest
+200 /executions/0c0d0e0f.1.1/spans?status=ok&reason=root&order=-duration&from=0&to=18446744073709551615&min_duration=1us
+200 /executions/0c0d0e0f.1.1/spans?context=overflow:invalid_parent_context:call
+400 /executions/latest/spans?status=green
+400 /executions/latest/spans?reason=luck
+400 /executions/latest/spans?order=duration
+400 /executions/latest/spans?from=yesterday
+400 /executions/latest/spans?from=2&to=1
+400 /executions/latest/spans?min_duration=ms
+400 /executions/latest/spans?min_duration=1.5ms
+400 /executions/latest/spans?min_duration=18446744073709551615s
+400 /executions/latest/spans?thread=main
+400 /executions/latest/spans?context=12
+400 /executions/latest/spans?limit=1001
+400 /executions/latest/spans?offset=1
+400 /executions/latest/spans?cursor=AAAA
+400 /executions/latest/spans?execution=latest
+404 /executions/latest/spans?thread=77
+400 /executions/latest/spans?thread=99999999999999999999
+404 /executions/latest/spans?function=nobody
+404 /executions/latest/spans?context=0000000000000000000000000000000000000000000000000000000000000000
+404 /executions/latest/spans?context=overflow:none:call
+400 /executions/latest/spans/1
+400 /executions/latest/spans/1.x
+400 /executions/latest/spans/baml_call_1_AAAA
+404 /executions/latest/spans/1.77
+400 /executions/0c0d0e0f.1.1/spans/1.1?x=1
+200 /executions/0c0d0e0f.1.1/spans/1.1
+404 /executions/latest~7/spans
+404 /executions/latest/spans/
+404 /executions//spans
+404 /executions/latest/spans/1.1/x
+404 /executions/latest/nothing
 404 /streams/ffffffffffffffffffffffffffffffff
 400 /streams/xyz
 200 /streams/000102030405060708090a0b0c0d0e0f
@@ -217,6 +249,17 @@ is "latest~1" "0c0d0e0f.1.5" "$(get "$api/executions/latest~1" | json 'd["execut
 is "unknown starts are not latest" 404 "$(code "$api/executions/latest~3")"
 is "exact numbers above 2^53 are strings" str "$(get "$api/executions" | json 'type(d["items"][0]["started_unix_ns"]).__name__')"
 is "two streams" 2 "$(get "$api/streams" | json 'len(d["items"])')"
+
+# Single calls
+spans=$api/executions/0c0d0e0f.1.1/spans
+is "a call by both of its names" "$(get "$spans/1.1" | md5sum)" \
+    "$(get "$spans/$(get "$spans" | json 'd["items"][0]["call_id"]')" | md5sum)"
+is "calls that were only counted stand beside those that were kept" "8 1 1" \
+    "$(get "$spans" | json '"%d %d %d" % tuple(d["population"][k] for k in ("calls", "retained", "matched"))')"
+is "no match is not nothing: what there is is told" "[] 1 0 None" \
+    "$(get "$spans?status=errored" | json '"%s %d %d %s" % (d["items"], d["population"]["retained"], d["population"]["matched"], d["next"])')"
+is "a call that was not selected" "call no call of that id was recorded on its own; one that was not selected is only counted" \
+    "$(get "$spans/1.77" | json 'd["parameter"] + " " + d["detail"]')"
 
 # Tags and codings
 etag=$(header ETag "$api/flame?execution=latest")

@@ -415,15 +415,19 @@ class Stream:
 
     def function_rows(self, engine):
         """The rows of the engine's newest readable table."""
+        return self.function_table(engine)[0]
+
+    def function_table(self, engine):
+        """(rows, paths of files by id) of the engine's newest readable table."""
         for record in reversed(self.engines):
             if record["engine"] == engine and record["function_table"] is not None:
                 try:
                     codec, body = read_object(self.source, record["function_table"])
                     if codec == 2:
-                        return decode_function_table(body)[0]
+                        return decode_function_table(body)
                 except StoreError:
                     continue
-        return {}
+        return {}, {}
 
 
 class Store:

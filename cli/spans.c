@@ -1,0 +1,277 @@
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "cli/verbs.h"
+#include "cli/view.h"
+#include "views/spans.h"
+
+#define LIMIT_DEFAULT "20"
+enum { NAME_SHOWN = 70, PARENTS_SHOWN = 100 };
+
+static vv_paint status_paint(const vv_fold_span *s)
+{
+    static const vv_paint paints[] = {VV_PAINT_NONE, VV_PAINT_BAD, VV_PAINT_WARN, VV_PAINT_WARN};
+    return s->has_end ? paints[s->end.status] : VV_PAINT_LIVE;
+}
+
+/* The call's status, or why there is none. */
+static const char *status_text(const vv_execution *x, const vv_fold_span *s)
+{
+    static const char *const texts[VV_LIVES] = {"", "open", "unfinished", "end missing", "start missing"};
+    vv_life life = vv_life_of(x, s->has_start, s->has_end);
+    return s->has_end ? vv_call_words[s->end.status] : texts[life];
+}
+
+/* A value in a table: there, lost, still to come, not known, not kept by choice; nothing where it can't be. */
+static void add_value(vv_cli_table *t, vv_value_view v)
+{
+    static const char *const marks[] = {"yes", "-", "", "pending", "?", "?", "lost"};
+    vv_cli_cell(t, v.fate == VV_VALUE_LOST ? VV_PAINT_WARN : VV_PAINT_NONE, "%s", marks[v.fate]);
+}
+
+static void add_name(vv_cli_table *t, const vv_profile *p, const vv_fold_span *s)
+{
+    char scratch[VV_FUNCTION_SCRATCH];
+    vv_str name = s->has_start ? vv_function_label(p, s->start.function_id, scratch) : vv_cstr("?");
+    vv_cli_cell_text(t, VV_PAINT_BOLD, name, NAME_SHOWN);
+}
+
+/* Since the start of the execution; a call that began before it is told to have done so. */
+static const char *since_start(char out[VV_CELL], const vv_execution *x, bool known, uint64_t ns)
+{
+    if (!known || !x->has_start || ns < x->started_ns)
+        return "?";
+    char text[VV_CELL];
+    snprintf(out, VV_CELL, "+%.40s", vv_cli_duration(text, ns - x->started_ns));
+    return out;
+}
+
+static void add_row(vv_cli_table *t, const vv_found *f, const vv_profile *p, const vv_fold_span *s)
+{
+    char text[VV_CELL], id[VV_PART_ID];
+    const vv_execution *x = f->execution;
+    vv_call_short(id, &x->root, &s->call);
+    if (!*id)
+        snprintf(id, sizeof id, "?.%" PRIu64, vv_call_number(&s->call));
+    vv_cli_cell(t, VV_PAINT_NONE, "%s", id);
+    vv_cli_cell(t, VV_PAINT_NONE, "%s", since_start(text, x, s->has_start, s->has_start ? s->start.started_ns : 0));
+    vv_cli_cell(t, VV_PAINT_NONE, "%s", s->has_end ? vv_cli_duration(text, s->end.inclusive_ns) : "-");
+    vv_cli_cell(t, status_paint(s), "%s", status_text(x, s));
+    add_value(t, vv_span_input(x, s));
+    add_value(t, vv_span_output(x, s));
+    add_value(t, vv_span_error(x, p->fold, s));
+    add_name(t, p, s);
+}
+
+static void print_foot(const vv_span_list *l, const vv_digest *d)
+{
+    char a[VV_CELL], b[VV_CELL];
+    const vv_span_population *n = &l->population;
+    if (!n->known) {
+        printf("no call can be shown: the execution's data is damaged; `varve show` says how\n");
+        return;
+    }
+    printf("%zu of %" PRIu64 " calls that match, of %" PRIu64 " kept one by one", l->page.count, n->matched,
+           n->retained);
+    if (n->calls_known)
+        printf("; %s calls were counted, %s of them selected", vv_cli_count(a, n->calls), vv_cli_count(b, n->selected));
+    printf("; evidence ");
+    vv_cli_print_painted(vv_cli_verdict_paint(d->evidence.verdict), vv_verdict_name(d->evidence.verdict));
+    printf("\n");
+    if (n->without_start)
+        printf("the start of %" PRIu64 " more is missing: a filter may not find them\n", n->without_start);
+    if (l->page.more)
+        printf("more follow; --cursor %s shows them\n", l->page.next);
+}
+
+static void print_list(const vv_span_list *l, const vv_found *f, const vv_loaded *x)
+{
+    static const vv_cli_column columns[] = {{"CALL", false}, {"START", true}, {"DURATION", true}, {"STATUS", false},
+                                            {"ARGS", false}, {"OUTPUT", false}, {"ERROR", false}, {"FUNCTION", false}};
+    vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
+    for (size_t i = 0; t && i < l->page.count; i++)
+        add_row(t, f, x->profile, &x->profile->fold->spans[l->page.items[i].row]);
+    if (t && l->page.count)
+        vv_cli_table_print(t);
+    vv_cli_table_free(t);
+    print_foot(l, x->digest);
+}
+
+static void print_value(const char *name, vv_value_view v)
+{
+    char hex[65];
+    if (v.value)
+        vv_hex(hex, v.value->cid.b, sizeof v.value->cid.b);
+    printf("%-9s %s", name, v.word);
+    if (v.value)
+        printf(", %" PRIu64 " bytes, bamlv_1_%s", v.value->bytes, hex);
+    printf("\n");
+}
+
+static void print_line(const char *name, vv_str text)
+{
+    char line[VV_CLI_LINE];
+    printf("%-9s %s\n", name, vv_cli_line(line, text));
+}
+
+static void print_site(const vv_profile *p, const vv_site *site)
+{
+    char line[VV_CLI_LINE];
+    const vv_source_file *file = p->has_table ? vv_function_table_file(&p->table, site->file) : NULL;
+    printf("%-9s %s:%" PRIu32 "\n", "called at", file ? vv_cli_line(line, file->path) : "?", site->line);
+}
+
+static void print_context(const vv_profile *p, const vv_fold_span *s)
+{
+    char a[VV_CELL], b[VV_CELL], c[VV_CELL];
+    uint32_t at = s->has_start ? vv_node_of(p, &s->start.context) : VV_NONE;
+    if (at == VV_NONE)
+        return;
+    const vv_node *n = &p->nodes[at];
+    printf("%-9s calls %s, errors %s, inclusive %s%s\n", "context", vv_cli_count(a, n->counters->started),
+           vv_cli_count(b, n->counters->error), vv_cli_duration(c, n->counters->inclusive_ns),
+           n->flags & VV_NODE_OVERFLOW ? " (of all calls that found no memory for a context)" : "");
+}
+
+static int print_parents(const vv_found *f, const vv_profile *p, uint32_t at)
+{
+    uint32_t *parents;
+    size_t n;
+    bool complete;
+    vv_error err = {0};
+    if (vv_span_parents(p->fold, at, &parents, &n, &complete, &err) != VV_OK)
+        return vv_cli_fail_error(&err, "spans", NULL);
+    if (n)
+        printf("\ncalled by, of the calls that were kept%s\n", complete ? "" : " (who called the first was not)");
+    else if (!complete && p->fold->spans[at].has_start)
+        printf("\nits caller was not kept on its own\n");
+    for (size_t i = 0; i < n && i < PARENTS_SHOWN; i++) {
+        const vv_fold_span *s = &p->fold->spans[parents[i]];
+        char id[VV_PART_ID], scratch[VV_FUNCTION_SCRATCH], line[VV_CLI_LINE];
+        vv_str name = s->has_start ? vv_function_label(p, s->start.function_id, scratch) : vv_cstr("?");
+        vv_call_short(id, &f->execution->root, &s->call);
+        printf("  %s  %s\n", id, vv_cli_line(line, name));
+    }
+    if (n > PARENTS_SHOWN)
+        printf("  and %zu more\n", n - PARENTS_SHOWN);
+    free(parents);
+    return VV_EXIT_OK;
+}
+
+static int print_one(const vv_found *f, const vv_profile *p, uint32_t at)
+{
+    const vv_fold_span *s = &p->fold->spans[at];
+    const vv_execution *x = f->execution;
+    char text[VV_CELL], id[VV_CALL_TEXT], scratch[VV_FUNCTION_SCRATCH], capture[VV_CAPTURE_TEXT];
+    vv_call_text(id, &s->call);
+    print_line("call", vv_cstr(id));
+    if (s->has_start)
+        print_line("function", vv_function_label(p, s->start.function_id, scratch));
+    if (s->has_start && s->start.has_site)
+        print_site(p, &s->start.site);
+    printf("%-9s ", "status");
+    vv_cli_print_painted(status_paint(s), status_text(x, s));
+    printf("\n");
+    print_line("started", vv_cstr(since_start(text, x, s->has_start, s->has_start ? s->start.started_ns : 0)));
+    print_line("duration", vv_cstr(s->has_end ? vv_cli_duration(text, s->end.inclusive_ns) : "-"));
+    print_value("args", vv_span_input(x, s));
+    print_value("output", vv_span_output(x, s));
+    print_value("error", vv_span_error(x, p->fold, s));
+    if (s->has_terminal && !s->terminal.lost) {
+        vv_capture_text(capture, &s->terminal.capture);
+        print_line("ended by", vv_cstr(capture));
+    }
+    print_context(p, s);
+    return print_parents(f, p, at);
+}
+
+static int show(const vv_cli *c, vv_query *q)
+{
+    vv_error err = {0};
+    vv_found f;
+    vv_loaded x = {NULL, NULL};
+    vv_span_list l = {0};
+    uint32_t at = 0;
+    vv_code rc = vv_query_execution(q, q->id, "id", &f, &err);
+    if (rc == VV_OK)
+        rc = vv_query_load(q, &f, &x, &err);
+    if (rc == VV_OK)
+        rc = q->sub.n ? vv_span_find(q, x.profile, &at, &err) : vv_span_list_make(&l, q, x.profile, &err);
+    int status = VV_EXIT_OK;
+    if (rc != VV_OK)
+        status = vv_cli_fail_view(c, q, &err);
+    else if (q->sub.n)
+        status = print_one(&f, x.profile, at);
+    else
+        print_list(&l, &f, &x);
+    vv_span_list_done(&l);
+    vv_loaded_release(q->library, &x);
+    return status;
+}
+
+static const vv_cli_option options[] = {
+    {"call", "CALL", "show one call: values, error, callers", false},
+    {"function", "NAME", "of this function: its full name, definition key, or #NUMBER", false},
+    {"status", "WORD", "ok, errored, cancelled, exited, or unknown (no end recorded)", false},
+    {"thread", "THREAD", "of this thread: its id or number", false},
+    {"context", "KEY", "in this calling context", false},
+    {"reason", "WORD", "selected for being root, llm or manual", false},
+    {"from", "NS", "that ran at or after this time of the process's clock", false},
+    {"to", "NS", "that began before this time", false},
+    {"min-duration", "TIME", "that took at least so long: 250us, 20ms, 3s", false},
+    {"order", "ORDER", "start (default), or -duration: longest first", false},
+    {"limit", "N", "rows at most (20; with --json 100); also -n", false},
+    {"cursor", "CURSOR", "go on after a former page", false},
+};
+
+static int run(const vv_cli *c)
+{
+    static const struct {
+        const char *option, *parameter;
+    } passed[] = {{"function", "function"}, {"status", "status"}, {"thread", "thread"}, {"context", "context"},
+                  {"reason", "reason"}, {"from", "from"}, {"to", "to"}, {"min-duration", "min_duration"},
+                  {"order", "order"}, {"limit", "limit"}, {"cursor", "cursor"}};
+    vv_library *l;
+    const vv_look *look;
+    vv_cli_params p = {0};
+    const char *call = vv_cli_value(c, "call");
+    for (size_t i = 0; i < VV_ARRAY_LEN(passed); i++)
+        vv_cli_param(&p, passed[i].parameter, vv_cli_value(c, passed[i].option));
+    if (call && p.count)
+        return vv_cli_usage(c, "--call shows one call; it goes with no other option");
+    if (!c->json && !call && !vv_cli_has(c, "limit"))
+        vv_cli_param(&p, "limit", LIMIT_DEFAULT);
+    int status = vv_cli_open_library(c, NULL, &l, &look);
+    if (status >= 0)
+        return status;
+    vv_query q = {.library = l, .look = look, .params = p.items, .param_count = p.count,
+                  .id = vv_cstr(c->arg_count ? c->args[0] : "latest"), .sub = vv_cstr(call)};
+    if (c->json)
+        status = vv_cli_print_answer(c, call ? vv_answer_span : vv_answer_spans, &q);
+    else
+        status = show(c, &q);
+    vv_cli_close_library(l, look);
+    return status;
+}
+
+static const char *const examples[] = {"varve spans", "varve spans latest~1 --status errored",
+                                       "varve spans --order -duration -n 5", "varve spans --call 1.17", NULL};
+
+const vv_cli_verb vv_verb_spans = {
+    .name = "spans",
+    .args = "[ID]",
+    .purpose = "shows the calls of an execution that were recorded one by one",
+    .details = "ID is an execution as `varve ls` lists it; the latest one where none is given. CALL is thread.call as\n"
+               "the table has it, or a full id. Of ARGS, OUTPUT and ERROR the table says yes where the value is\n"
+               "there, - where it was not to be kept, lost, pending, or ? where the recording does not say; it leaves\n"
+               "blank what did not happen. Calls that were not selected are counted (`varve top`), and not here.\n",
+    .options = options,
+    .option_count = VV_ARRAY_LEN(options),
+    .examples = examples,
+    .max_args = 1,
+    .run = run,
+};
