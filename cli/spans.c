@@ -12,10 +12,12 @@
 #define LIMIT_DEFAULT "20"
 enum { NAME_SHOWN = 70, PARENTS_SHOWN = 100 };
 
-static vv_paint status_paint(const vv_fold_span *s)
+/* What has no end is only painted as going on where it does. */
+static vv_paint status_paint(const vv_execution *x, const vv_fold_span *s)
 {
     static const vv_paint paints[] = {VV_PAINT_NONE, VV_PAINT_BAD, VV_PAINT_WARN, VV_PAINT_WARN};
-    return s->has_end ? paints[s->end.status] : VV_PAINT_LIVE;
+    vv_life life = vv_life_of(x, s->has_start, s->has_end);
+    return s->has_end ? paints[s->end.status] : life == VV_LIFE_OPEN ? VV_PAINT_LIVE : VV_PAINT_WARN;
 }
 
 /* The call's status, or why there is none. */
@@ -60,7 +62,7 @@ static void add_row(vv_cli_table *t, const vv_found *f, const vv_profile *p, con
     vv_cli_cell(t, VV_PAINT_NONE, "%s", id);
     vv_cli_cell(t, VV_PAINT_NONE, "%s", since_start(text, x, s->has_start, s->has_start ? s->start.started_ns : 0));
     vv_cli_cell(t, VV_PAINT_NONE, "%s", s->has_end ? vv_cli_duration(text, s->end.inclusive_ns) : "-");
-    vv_cli_cell(t, status_paint(s), "%s", status_text(x, s));
+    vv_cli_cell(t, status_paint(x, s), "%s", status_text(x, s));
     add_value(t, vv_span_input(x, s));
     add_value(t, vv_span_output(x, s));
     add_value(t, vv_span_error(x, p->fold, s));
@@ -174,7 +176,7 @@ static int print_one(const vv_found *f, const vv_profile *p, uint32_t at)
     if (s->has_start && s->start.has_site)
         print_site(p, &s->start.site);
     printf("%-9s ", "status");
-    vv_cli_print_painted(status_paint(s), status_text(x, s));
+    vv_cli_print_painted(status_paint(x, s), status_text(x, s));
     printf("\n");
     print_line("started", vv_cstr(since_start(text, x, s->has_start, s->has_start ? s->start.started_ns : 0)));
     print_line("duration", vv_cstr(s->has_end ? vv_cli_duration(text, s->end.inclusive_ns) : "-"));

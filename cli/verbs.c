@@ -8,6 +8,8 @@ const vv_cli_verb *const vv_cli_verbs[] = {
     &vv_verb_show,
     &vv_verb_top,
     &vv_verb_spans,
+    &vv_verb_errors,
+    &vv_verb_threads,
     &vv_verb_value,
     &vv_verb_dump,
     &vv_verb_attach,

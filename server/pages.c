@@ -15,6 +15,9 @@ static const struct {
     {"/api/v1/streams/{euid}", "{?as_of}", "one recorded process"},
     {"/api/v1/executions", "{?status,q,since,until,stream,program,limit,cursor,as_of}", "executions, newest first"},
     {"/api/v1/executions/{id}", "{?as_of}", "one execution: states, issues, health, equations, totals"},
+    {"/api/v1/executions/{id}/errors", "{?limit,cursor,as_of}", "recorded errors: where from, how often"},
+    {"/api/v1/executions/{id}/errors/{error}", "{?as_of}", "one of them: value, stack, the calls it ended"},
+    {"/api/v1/executions/{id}/threads", "{?limit,cursor,as_of}", "threads: spawned by what, from when to when"},
     {"/api/v1/executions/{id}/spans",
      "{?function,status,thread,context,reason,from,to,min_duration,order,limit,cursor,as_of}",
      "calls that were recorded one by one"},
@@ -57,7 +60,8 @@ void vv_page_meta(vv_json *j, const vv_page_facts *facts)
 {
     static const char *const formats[] = {"profiles-v1", "tar", "tar.gz", "tar.zst", "zip"};
     static const char *const encodings[] = {"gzip", "zstd"};
-    static const char *const features[] = {"executions", "functions", "flame", "spans", "values", "as_of", "live"};
+    static const char *const features[] = {"executions", "functions", "flame", "spans", "errors", "threads", "values",
+                                           "as_of", "live"};
     vv_json_obj(j);
     vv_json_kv_cstr(j, "api", "v1");
     vv_json_kv_cstr(j, "version", PACKAGE_VERSION);

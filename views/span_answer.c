@@ -106,6 +106,16 @@ void vv_span_fields_json(vv_json *j, const vv_found *f, const vv_profile *p, con
     values_json(j, f, p, s);
 }
 
+void vv_span_brief_json(vv_json *j, const vv_found *f, const vv_profile *p, const vv_fold_span *s)
+{
+    char shorter[VV_PART_ID];
+    vv_call_short(shorter, &f->execution->root, &s->call);
+    vv_call_id_json(j, "call_id", &s->call);
+    vv_short_json(j, "short_id", shorter);
+    vv_function_id_json(j, p, "", s->has_start, s->has_start ? s->start.function_id : 0);
+    life_json(j, f, s);
+}
+
 /* The list. */
 
 typedef struct {
@@ -369,14 +379,8 @@ static void parent_row(vv_listing *l, vv_json *j, size_t at)
 {
     const one_state *s = (const one_state *)l;
     const vv_profile *p = l->loaded.profile;
-    const vv_fold_span *up = &p->fold->spans[s->parents[s->parent_count - 1 - at]];
-    char shorter[VV_PART_ID];
-    vv_call_short(shorter, &l->found.execution->root, &up->call);
     vv_json_obj(j);
-    vv_call_id_json(j, "call_id", &up->call);
-    vv_short_json(j, "short_id", shorter);
-    vv_function_id_json(j, p, "", up->has_start, up->has_start ? up->start.function_id : 0);
-    life_json(j, &l->found, up);
+    vv_span_brief_json(j, &l->found, p, &p->fold->spans[s->parents[s->parent_count - 1 - at]]);
     vv_json_end_obj(j);
 }
 

@@ -48,6 +48,9 @@ void vv_span_list_done(vv_span_list *l); /* accepts a zeroed one */
 /* The fields of a span, into an open object. */
 void vv_span_fields_json(vv_json *j, const vv_found *f, const vv_profile *p, const vv_fold_span *s);
 
+/* Those that name it: call_id, short_id, function, times, status. */
+void vv_span_brief_json(vv_json *j, const vv_found *f, const vv_profile *p, const vv_fold_span *s);
+
 /* Where the parent of a call stands. */
 typedef enum { VV_PARENT_NONE, VV_PARENT_RETAINED, VV_PARENT_NOT_RETAINED, VV_PARENT_UNKNOWN } vv_parent;
 vv_parent vv_span_parent(const vv_fold *f, const vv_fold_span *s, uint32_t *ret_at);

@@ -56,6 +56,12 @@ is "spans: what was only counted" "1 of 1 calls that match, of 1 kept one by one
 is "spans: one call" "available, 60 bytes, bamlv_1_" "$("$varve" spans 0c0d0e0f.1.1 --call 1.1 | sed -n 's/^args *\(.*bamlv_1_\).*/\1/p')"
 is "spans: an end that is not recorded is none" "? - unfinished" "$("$varve" spans latest | awk 'NR == 2 {print "?", $4, $5}')"
 
+is "errors: a row" "5~0 fresh bytecode available 1 1 of 1 app.Main a.baml:7" "$("$varve" errors 0c0d0e0f.1.5 | sed -n 2p | xargs)"
+is "errors: one error, and the calls it ended" "5.1 app.Main" "$("$varve" errors 0c0d0e0f.1.5 --error 5~0 | tail -1 | xargs)"
+is "errors: none is told with what there was" "0 of 0 errors recorded (0 fresh, 0 rethrown); 0 calls ended by an error; evidence partial" \
+    "$("$varve" errors latest | tail -1)"
+is "threads: a row" "5 errored 1 1 second" "$("$varve" threads 0c0d0e0f.1.5 | awk 'NR == 2 {print $1, $(NF - 3), $(NF - 2), $(NF - 1), $NF}')"
+
 # A server whose address nobody can read does not stay.
 timeout 20 "$varve" serve --listen 127.0.0.1:0 >/dev/full 2>"$dir/err"
 is "serve: no room for its address" "5 1" "$? $(wc -l <"$dir/err")"
@@ -80,6 +86,10 @@ fails "spans: a duration that is none" 2 "--min-duration must be nanoseconds" sp
 fails "spans: a call that is none" 2 "--call is not a call's id" spans --call x
 fails "spans: a call that was not kept" 5 "only counted" spans --call 1.77
 fails "spans: one call and a filter" 2 "goes with no other option" spans --call 1.1 --status ok
+fails "errors: an error that is none" 2 "--error is not an error's id" errors --error x
+fails "errors: an error that is not there" 5 "no error of that id" errors --error 1~9
+fails "errors: one error and a page" 2 "goes with no other option" errors --error 1~1 -n 3
+fails "threads: too many rows" 2 "limit" threads -n 1001
 fails "a number that is none" 2 "limit" ls -n 0
 fails "too many arguments" 2 "unexpected" show latest latest
 fails "no terminal is driven by a name" 2 'xyz??31m' "$(printf 'xyz\302\23331m')"

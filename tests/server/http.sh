@@ -212,6 +212,24 @@ done <<'TARGETS'
 400 /executions/0c0d0e0f.1.1/spans/1.1?x=1
 200 /executions/0c0d0e0f.1.1/spans/1.1
 404 /executions/latest~7/spans
+200 /executions/0c0d0e0f.1.1/errors?limit=1
+200 /executions/0c0d0e0f.1.1/threads?limit=1
+400 /executions/latest/errors?limit=0
+400 /executions/latest/errors?kind=fresh
+400 /executions/latest/errors?cursor=AAAA
+400 /executions/latest/errors/1
+400 /executions/latest/errors/1.1
+400 /executions/latest/errors/x~1
+400 /executions/latest/errors/1~
+404 /executions/latest/errors/1~77
+200 /executions/0c0d0e0f.1.5/errors/5~0
+400 /executions/0c0d0e0f.1.5/errors/5~0?limit=1
+400 /executions/latest/threads?name=main
+400 /executions/latest/threads?cursor=AAAA
+404 /executions/latest/threads/1
+404 /executions/nobody.1.1/threads/1
+404 /executions/latest~7/errors
+404 /executions/latest~7/threads
 404 /executions/latest/spans/
 404 /executions//spans
 404 /executions/latest/spans/1.1/x
@@ -260,6 +278,17 @@ is "no match is not nothing: what there is is told" "[] 1 0 None" \
     "$(get "$spans?status=errored" | json '"%s %d %d %s" % (d["items"], d["population"]["retained"], d["population"]["matched"], d["next"])')"
 is "a call that was not selected" "call no call of that id was recorded on its own; one that was not selected is only counted" \
     "$(get "$spans/1.77" | json 'd["parameter"] + " " + d["detail"]')"
+
+
+# Errors and threads
+errors=$api/executions/0c0d0e0f.1.5/errors
+is "an error, and what it ended" "5~0 fresh ['app.Main'] True 5.1" \
+    "$(get "$errors/5~0" | json '"%s %s %s %s %s" % (d["error"]["short_id"], d["error"]["kind"], [f["fqn"] for f in d["stack"]], d["error"]["stack_complete"], d["terminal_calls"][0]["short_id"])')"
+is "its context fails always" "1 1 1" "$(get "$errors" | json '"%d %d %d" % tuple(d["items"][0][k] for k in ("context_calls", "context_errors", "failure_rate"))')"
+is "an error is one row, and as many failed calls as it ended" "1 1" "$(get "$errors" | json '"%d %d" % (d["population"]["captures"], d["population"]["errored_calls"])')"
+is "a cursor of another list" 400 "$(code "$api/executions/0c0d0e0f.1.1/threads?cursor=$(get "$spans?limit=1" | json 'd["next"] or "AAAA"')")"
+is "a lane" "5 root None errored [] 1" \
+    "$(get "$api/executions/0c0d0e0f.1.5/threads" | json '"%s %s %s %s %s %d" % tuple(d["items"][0][k] for k in ("short_id", "kind", "parent_thread_id", "end_status", "issues", "calls_retained"))')"
 
 # Tags and codings
 etag=$(header ETag "$api/flame?execution=latest")

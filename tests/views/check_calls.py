@@ -357,5 +357,174 @@ class Calls:
         else:
             assert ratio_agrees(node.errors, node.calls, got["failure_rate"]), "failure rate"
 
+    # Errors.
+
+    def chain(self, ref):
+        """The contexts of a stack, the throw first, and whether they reach a call without a caller."""
+        found, key = [], ref
+        while key is not None:
+            context = self.execution.contexts.get(key) if not isinstance(key, tuple) else None
+            if context is None:
+                return found, False
+            found.append(key)
+            if context.tuple is None:
+                return found, False
+            key = context.tuple["parent"]
+        return found, True
+
+    @staticmethod
+    def file_first(site):
+        """An error's site as (file, start, end, line): it is stored in another order."""
+        return site and (site[0], site[2], site[3], site[1])
+
+    def label(self, ident):
+        row = self.functions.get(ident)
+        return row["fqn"] if row and row["fqn"] else "function#%d" % ident
+
+    def frames(self, capture):
+        """The stack from the root to the throw: (context key or None, function id or None, site)."""
+        chain, complete = self.chain(capture["context"])
+        site, frames = self.file_first(capture["site"]), []
+        for at, key in enumerate(chain or [None]):
+            shape = self.execution.contexts[key].tuple if key is not None else None
+            function = capture["function_id"] if at == 0 else shape and shape["function_id"]
+            frames.append((key, function, site))
+            site = shape and shape["site"]
+        return frames[::-1], complete
+
+    def error_row(self, ident, capture):
+        frames, complete = self.frames(capture)
+        node = None if isinstance(capture["context"], tuple) else self.node(capture["context"])
+        ended = sorted(call for call, s in self.spans.items() if s.terminal and s.terminal.get("capture") == ident)
+        row = {
+            "error_id": capture_text(ident), "short_id": self.short(ident, "~"),
+            "kind": ("fresh", "rethrow")[capture["kind"]],
+            "source": ("bytecode", "native_call", "engine_call", "future_resume")[capture["source"]],
+            "throw_call_id": call_text(capture["throw_call"]),
+            "throw_call_retained": capture["throw_call"] in self.spans,
+            "throw_thread_id": thread_text(capture["throw_call"][:32]),
+            "context_calls": node and node.calls, "context_errors": node and node.errors,
+            "stack_complete": complete, "stack_frames": len(frames),
+            "stack": [None if f is None else self.label(f) for _, f, _ in frames[-64:]],
+            "stack_truncated": len(frames) > 64,
+            "terminal_calls": len(ended), "terminal_call_ids": [call_text(call) for call in ended[:100]],
+        }
+        row.update(self.context("throw_call_path_id", "throw_call_path_overflow_reason", capture["context"]))
+        row.update(self.function("throw_", capture["function_id"]))
+        row.update(self.site("throw_site", self.file_first(capture["site"])))
+        row.update(self.value("value", capture["value"]))
+        return row
+
+    def agrees(self, what, wanted, got):
+        """A row of an answer has these fields, and of others only the failure rate."""
+        rate = got.pop("failure_rate")
+        whole = wanted["context_calls"]
+        if whole is None or self.execution.cct_health & 1:
+            self.equal("failure rate", None, rate)
+        else:
+            assert ratio_agrees(wanted["context_errors"], whole, rate), "failure rate"
+        self.equal(what, wanted, {key: number(v) if isinstance(wanted.get(key), int) else v for key, v in got.items()})
+
+    def check_errors(self):
+        wanted = sorted(self.errors.items())
+        items, answer = self.pages("/errors", 3)
+        self.equal("errors", len(wanted), len(items))
+        for (ident, capture), item in zip(wanted, items):
+            self.agrees("error", self.error_row(ident, capture), item)
+        links = [s.terminal for s in self.spans.values() if s.terminal]
+        health = self.execution.ended["health"] if self.execution.ended else None
+        population = {
+            "captures": len(wanted), "fresh": sum(c["kind"] == 0 for _, c in wanted),
+            "rethrow": sum(c["kind"] == 1 for _, c in wanted),
+            "errored_calls": sum(n.errors for n in self.check.nodes.values()),
+            "captures_lost": min(sum(health[15:20]), U64_MAX) if health else None,
+            "links_lost": sum("lost" in link for link in links),
+            "links_unresolved": sum("capture" in link and link["capture"] not in self.errors for link in links),
+        } if self.folds else None
+        got = answer["population"]
+        self.equal("population of errors", population, got and {key: number(v) for key, v in got.items()})
+        for at in range(min(len(wanted), 6)):
+            self.check_error(wanted, at)
+
+    def check_error(self, wanted, at):
+        ident, capture = wanted[at]
+        answer = self.get("/errors/" + capture_text(ident))
+        short = self.short(ident, "~")
+        if short:
+            self.equal("an error by its short id", answer, self.get("/errors/" + short))
+        row = self.error_row(ident, capture)
+        for key in ("stack", "stack_truncated", "terminal_calls", "terminal_call_ids"):
+            row.pop(key)
+        there = "cid" in capture["value"]
+        row["value_object"] = {k: capture["value"][k] for k in ("codec", "bytes")} if there else None
+        self.agrees("an error", row, answer["error"])
+        frames = []
+        for key, function, site in self.frames(capture)[0]:
+            shape = self.execution.contexts[key].tuple if key is not None else None
+            frame = {"call_path_id": key and key.hex(),
+                     "edge_kind": EDGES[shape["edge"]] if shape else "unknown" if key is not None else None}
+            frame.update(self.function("", function))
+            frame.update(self.site("site", site))
+            frames.append(frame)
+        self.equal("stack", frames, answer["stack"])
+        ended = sorted(call for call, s in self.spans.items() if s.terminal and s.terminal.get("capture") == ident)
+        self.equal("ended calls", [call_text(call) for call in ended], [c["call_id"] for c in answer["terminal_calls"]])
+        self.context_totals(self.node(capture["context"]), answer["context"])
+        name = lambda k: capture_text(wanted[k][0]) if 0 <= k < len(wanted) else None
+        self.equal("neighbours", (name(at - 1), name(at + 1)), (answer["previous"], answer["following"]))
+
+    # Threads.
+
+    def thread_row(self, ref, thread):
+        start, end = (thread.start, thread.end) if thread else (None, None)
+        calls = [(c, s) for c, s in self.spans.items() if c[:32] == ref]
+        moments = [s.start["started_ns"] for _, s in calls if s.start] + [s.end["ended_ns"] for _, s in calls if s.end]
+        parent, call = (start["parent"], start["spawn_call"]) if start else (None, None)
+        spawner = self.spans.get(call) if call is not None else None
+        row = {
+            "thread_id": thread_text(ref), "kind": ("root", "spawn")[start["kind"]] if start else None,
+            "short_id": str(int.from_bytes(ref[24:], "big")) if ref[:24] == self.execution.root[:24] else None,
+            "name": (start["name"] or None) if start else None,
+            "parent_thread_id": thread_text(parent) if parent is not None else None,
+            "spawn_call_id": call_text(call) if call is not None else None,
+            "started_ns": start and start["started_ns"], "ended_ns": end and end["ended_ns"],
+            "started_at": self.clock(start and start["started_ns"]), "ended_at": self.clock(end and end["ended_ns"]),
+            "end_status": ("completed", "cancelled", "errored")[end["status"]] if end else None,
+            "state": self.life(start, end),
+            "first_recorded_ns": min(moments, default=None), "last_recorded_ns": max(moments, default=None),
+            "calls_retained": sum(1 for _, s in calls if s.start),
+            "errors_captured": sum(1 for ident in self.errors if ident[:32] == ref),
+            "issues": self.thread_issues(ref, thread),
+        }
+        row.update(self.function("spawn_", spawner.start["function_id"] if spawner and spawner.start else None))
+        row.update(self.site("spawn_site", start and start["spawn_site"]))
+        return row
+
+    def thread_issues(self, ref, thread):
+        if thread is None:
+            return ["no_record"]
+        words = {"MissingStart": "missing_start", "MissingParent": "missing_parent", "RootMismatch": "root_mismatch"}
+        return sorted((words[name] for at, name in self.execution.thread_issues if at == ref),
+                      key=list(words.values()).index)
+
+    def check_threads(self):
+        threads = dict(self.execution.threads) if self.folds else {}
+        recorded = dict(threads)
+        for ref in [call[:32] for call in self.spans] + [ident[:32] for ident in self.errors]:
+            threads.setdefault(ref, None)
+        start = lambda ref: threads[ref].start if threads[ref] else None
+        begun = lambda ref: start(ref)["started_ns"] if start(ref) else 0
+        order = sorted(threads, key=lambda ref: (start(ref) is None, begun(ref), ref))
+        items, answer = self.pages("/threads", 2)
+        self.equal("threads", [thread_text(ref) for ref in order], [item["thread_id"] for item in items])
+        for ref, item in zip(order, items):
+            wanted = self.thread_row(ref, recorded.get(ref))
+            self.equal("thread", wanted, {k: number(v) if isinstance(wanted[k], int) else v for k, v in item.items()})
+        counts = {"threads": len(threads), "with_start": sum(1 for ref in threads if start(ref)),
+                  "with_end": sum(1 for t in threads.values() if t and t.end)} if self.folds else None
+        self.equal("population of threads", counts, answer["population"])
+
     def run(self):
         self.check_spans()
+        self.check_errors()
+        self.check_threads()

@@ -1,0 +1,219 @@
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "cli/verbs.h"
+#include "cli/view.h"
+#include "views/errors.h"
+
+#define LIMIT_DEFAULT "20"
+enum { NAME_SHOWN = 50, FRAMES_SHOWN = 100, CALLS_SHOWN = 20, PLACE = 160 };
+
+/* file:line, as editors and terminals make links of; empty where it is not known. */
+static const char *place(char out[PLACE], const vv_profile *p, const vv_site *site)
+{
+    char line[VV_CLI_LINE];
+    const vv_source_file *file = site && p->has_table ? vv_function_table_file(&p->table, site->file) : NULL;
+    out[0] = 0;
+    if (file && site->line)
+        snprintf(out, PLACE, "%.140s:%" PRIu32, vv_cli_line(line, file->path), site->line);
+    return out;
+}
+
+static const char *short_id(char out[VV_CAPTURE_TEXT], const vv_found *f, const vv_capture_id *id)
+{
+    vv_capture_short(out, &f->execution->root, id);
+    if (!*out)
+        vv_capture_text(out, id);
+    return out;
+}
+
+static void add_rate(vv_cli_table *t, const vv_profile *p, uint32_t node)
+{
+    char a[VV_CELL], b[VV_CELL];
+    const vv_counters *c = node == VV_NONE ? NULL : p->nodes[node].counters;
+    if (c)
+        vv_cli_cell(t, VV_PAINT_NONE, "%s of %s", vv_cli_count(a, c->error), vv_cli_count(b, c->started));
+    else
+        vv_cli_cell(t, VV_PAINT_NONE, "?");
+}
+
+static void add_row(vv_cli_table *t, const vv_error_list *l, const vv_found *f, const vv_profile *p, size_t at)
+{
+    const vv_error_capture *c = &p->fold->errors[l->page.items[at].row];
+    vv_stack stack = vv_error_stack(l, p, c);
+    char id[VV_CAPTURE_TEXT], scratch[VV_FUNCTION_SCRATCH], where[PLACE];
+    size_t ended;
+    (void)vv_error_terminals(l, at, &ended);
+    vv_cli_cell(t, VV_PAINT_NONE, "%s", short_id(id, f, &c->id));
+    vv_cli_cell(t, VV_PAINT_NONE, "%s", vv_capture_kinds[c->kind]);
+    vv_cli_cell(t, VV_PAINT_NONE, "%s", vv_capture_sources[c->source]);
+    vv_cli_cell(t, c->value.lost ? VV_PAINT_WARN : VV_PAINT_NONE, "%s", vv_value_of(&c->value).word);
+    vv_cli_cell(t, VV_PAINT_NONE, "%zu", ended);
+    add_rate(t, p, stack.node);
+    vv_cli_cell_text(t, VV_PAINT_BOLD, vv_function_label(p, c->function_id, scratch), NAME_SHOWN);
+    vv_cli_cell(t, VV_PAINT_DIM, "%s", place(where, p, c->has_site ? &c->site : NULL));
+}
+
+static void print_foot(const vv_error_list *l, const vv_digest *d)
+{
+    char a[VV_CELL];
+    const vv_error_population *n = &l->population;
+    if (!n->known) {
+        printf("no error can be shown: the execution's data is damaged; `varve show` says how\n");
+        return;
+    }
+    printf("%zu of %" PRIu64 " errors recorded (%" PRIu64 " fresh, %" PRIu64 " rethrown); %s calls ended by an error; "
+           "evidence ", l->page.count, n->captures, n->fresh, n->rethrown, vv_cli_count(a, n->errored_calls));
+    vv_cli_print_painted(vv_cli_verdict_paint(d->evidence.verdict), vv_verdict_name(d->evidence.verdict));
+    printf("\n");
+    if (n->lost)
+        printf("%" PRIu64 " more errors were lost by the writer\n", n->lost);
+    if (n->links_lost || n->links_unresolved)
+        printf("of the recorded calls %" PRIu64 " were ended by an error that was lost, %" PRIu64 " by one that is "
+               "missing\n", n->links_lost, n->links_unresolved);
+    if (l->page.more)
+        printf("more follow; --cursor %s shows them\n", l->page.next);
+}
+
+static void print_list(const vv_error_list *l, const vv_found *f, const vv_loaded *x)
+{
+    static const vv_cli_column columns[] = {{"ID", false}, {"KIND", false}, {"SOURCE", false}, {"VALUE", false},
+                                            {"ENDED", true}, {"FAILS", true}, {"THROWN BY", false}, {"AT", false}};
+    vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
+    for (size_t i = 0; t && i < l->page.count; i++)
+        add_row(t, l, f, x->profile, i);
+    if (t && l->page.count)
+        vv_cli_table_print(t);
+    vv_cli_table_free(t);
+    print_foot(l, x->digest);
+}
+
+static void print_stack(const vv_profile *p, const vv_error_capture *c, const vv_stack *stack)
+{
+    vv_stack_frame frames[FRAMES_SHOWN];
+    size_t n = stack->frames < FRAMES_SHOWN ? stack->frames : FRAMES_SHOWN;
+    vv_stack_frames(p, c, stack, n, frames);
+    printf("\nstack, the throw last%s\n", stack->complete ? "" : " (incomplete: what called the first is not known)");
+    if (n < stack->frames)
+        printf("  %zu calls above\n", stack->frames - n);
+    for (size_t i = 0; i < n; i++) {
+        char scratch[VV_FUNCTION_SCRATCH], line[VV_CLI_LINE], where[PLACE];
+        vv_str name = frames[i].has_function ? vv_function_label(p, frames[i].function_id, scratch) : vv_cstr("?");
+        printf("  %s  %s\n", vv_cli_line(line, name), place(where, p, frames[i].site));
+    }
+}
+
+static void print_ended(const vv_error_list *l, const vv_found *f, const vv_profile *p)
+{
+    size_t n;
+    const vv_terminal *ended = vv_error_terminals(l, 0, &n);
+    printf("\n%s\n", n ? "recorded calls that it ended" : "it ended no recorded call");
+    for (size_t i = 0; i < n && i < CALLS_SHOWN; i++) {
+        const vv_fold_span *s = &p->fold->spans[ended[i].span];
+        char id[VV_PART_ID], scratch[VV_FUNCTION_SCRATCH], line[VV_CLI_LINE];
+        vv_str name = s->has_start ? vv_function_label(p, s->start.function_id, scratch) : vv_cstr("?");
+        vv_call_short(id, &f->execution->root, &s->call);
+        printf("  %s  %s\n", id, vv_cli_line(line, name));
+    }
+    if (n > CALLS_SHOWN)
+        printf("  and %zu more\n", n - CALLS_SHOWN);
+}
+
+static void print_one(const vv_error_list *l, const vv_found *f, const vv_profile *p)
+{
+    const vv_error_capture *c = &p->fold->errors[l->page.items[0].row];
+    const vv_value_view value = vv_value_of(&c->value);
+    vv_stack stack = vv_error_stack(l, p, c);
+    char id[VV_CAPTURE_TEXT], hex[65], a[VV_CELL], b[VV_CELL];
+    vv_capture_text(id, &c->id);
+    printf("%-7s %s\n", "error", id);
+    printf("%-7s %s, of %s\n", "kind", vv_capture_kinds[c->kind], vv_capture_sources[c->source]);
+    printf("%-7s %s", "value", value.word);
+    if (value.value) {
+        vv_hex(hex, value.value->cid.b, sizeof value.value->cid.b);
+        printf(", %" PRIu64 " bytes, bamlv_1_%s", value.value->bytes, hex);
+    }
+    printf("\n");
+    if (stack.node != VV_NONE) {
+        const vv_counters *n = p->nodes[stack.node].counters;
+        printf("%-7s %s of %s calls of this context\n", "fails", vv_cli_count(a, n->error),
+               vv_cli_count(b, n->started));
+    }
+    print_stack(p, c, &stack);
+    print_ended(l, f, p);
+}
+
+static int show(const vv_cli *c, vv_query *q)
+{
+    vv_error err = {0};
+    vv_found f;
+    vv_loaded x = {NULL, NULL};
+    vv_error_list l = {.depth = NULL};
+    vv_code rc = vv_query_execution(q, q->id, "id", &f, &err);
+    if (rc == VV_OK)
+        rc = vv_query_load(q, &f, &x, &err);
+    if (rc == VV_OK)
+        rc = q->sub.n ? vv_error_list_find(&l, q, &f, &x, &err) : vv_error_list_make(&l, q, &f, &x, &err);
+    int status = VV_EXIT_OK;
+    if (rc != VV_OK)
+        status = vv_cli_fail_view(c, q, &err);
+    else if (q->sub.n)
+        print_one(&l, &f, x.profile);
+    else
+        print_list(&l, &f, &x);
+    vv_error_list_done(&l);
+    vv_loaded_release(q->library, &x);
+    return status;
+}
+
+static const vv_cli_option options[] = {
+    {"error", "ERROR", "show one error: its value, its stack, the calls it ended", false},
+    {"limit", "N", "rows at most (20; with --json 100); also -n", false},
+    {"cursor", "CURSOR", "go on after a former page", false},
+};
+
+static int run(const vv_cli *c)
+{
+    vv_library *l;
+    const vv_look *look;
+    vv_cli_params p = {0};
+    const char *error = vv_cli_value(c, "error");
+    vv_cli_param(&p, "limit", vv_cli_value(c, "limit"));
+    vv_cli_param(&p, "cursor", vv_cli_value(c, "cursor"));
+    if (error && p.count)
+        return vv_cli_usage(c, "--error shows one error; it goes with no other option");
+    if (!c->json && !error && !vv_cli_has(c, "limit"))
+        vv_cli_param(&p, "limit", LIMIT_DEFAULT);
+    int status = vv_cli_open_library(c, NULL, &l, &look);
+    if (status >= 0)
+        return status;
+    vv_query q = {.library = l, .look = look, .params = p.items, .param_count = p.count,
+                  .id = vv_cstr(c->arg_count ? c->args[0] : "latest"), .sub = vv_cstr(error)};
+    if (c->json)
+        status = vv_cli_print_answer(c, error ? vv_answer_error : vv_answer_errors, &q);
+    else
+        status = show(c, &q);
+    vv_cli_close_library(l, look);
+    return status;
+}
+
+static const char *const examples[] = {"varve errors", "varve errors latest~1", "varve errors --error 1~2", NULL};
+
+const vv_cli_verb vv_verb_errors = {
+    .name = "errors",
+    .args = "[ID]",
+    .purpose = "shows the errors that were recorded in an execution, and where they came from",
+    .details = "ID is an execution as `varve ls` lists it; the latest one where none is given. ERROR is thread~n as\n"
+               "the table has it, or a full id. ENDED counts the recorded calls that an error ended, FAILS the calls\n"
+               "of the same context that failed. An error that passes through a hundred calls is one row here, and a\n"
+               "hundred failed calls elsewhere.\n",
+    .options = options,
+    .option_count = VV_ARRAY_LEN(options),
+    .examples = examples,
+    .max_args = 1,
+    .run = run,
+};
