@@ -269,6 +269,11 @@ void vv_json_ratio(vv_json *j, double v)
         write_literal(j, s, (size_t)n);
 }
 
+void vv_json_raw(vv_json *j, vv_str value)
+{
+    write_literal(j, value.p, value.n);
+}
+
 void vv_json_str(vv_json *j, vv_str s)
 {
     before_value(j);

@@ -51,6 +51,7 @@ void vv_json_ratio(vv_json *j, double v);       /* at most 6 significant digits,
 void vv_json_str(vv_json *j, vv_str s);
 void vv_json_cstr(vv_json *j, const char *s);   /* NULL writes null */
 void vv_json_text(vv_json *j, vv_str s);        /* captured text that may not be UTF-8 */
+void vv_json_raw(vv_json *j, vv_str value);     /* one value that another vv_json has written */
 void vv_json_hex(vv_json *j, const void *p, size_t n);
 void vv_json_base64(vv_json *j, const void *p, size_t n); /* standard alphabet, padded */
 

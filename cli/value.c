@@ -10,6 +10,7 @@
 #include "cli/verbs.h"
 #include "cli/view.h"
 #include "format/value.h"
+#include "views/facts.h"
 #include "views/values.h"
 
 enum { PIECE = 64 * 1024, INDENT = 2 };
@@ -133,28 +134,25 @@ static void print_head(const vv_value_loaded *v)
     vv_cli_print_painted(VV_PAINT_DIM, line);
 }
 
-static int print_value(const vv_value_loaded *v, const vv_value_bounds *b)
+/* The value at the place as JSON into w. Returns the exit status. */
+static int render(const vv_value_loaded *v, const vv_value_bounds *b, vv_wr *w, bool *ret_cut)
 {
     const vv_value_limits limits = {(unsigned)b->depth, (size_t)b->bytes};
-    vv_wr w = vv_wr_growing(8 * (size_t)VV_VALUE_BYTES_MAX + (1 << 20));
-    vv_json j = vv_json_init(&w);
+    vv_json j = vv_json_init(w);
     vv_error err = {0};
-    bool cut;
-    int status = VV_EXIT_OK;
-    vv_code rc = vv_value_show(&j, v->place.body, v->place.body_len, &limits, &cut, &err);
-    if (rc == VV_OK) {
-        vv_text_tame((char *)w.buf, w.len);
-        print_head(v);
-        print_indented((const char *)w.buf, (const char *)w.buf + w.len);
-        if (cut)
-            printf("cut where it says $cut; --path leads deeper, --max-bytes and --max-depth show more, --raw all\n");
-    } else if (rc == VV_ERR_CORRUPT) {
-        status = fail_state(&(vv_value_status){"malformed", err.name});
-    } else {
-        status = vv_cli_fail_error(&err, "value", NULL);
-    }
-    vv_wr_done(&w);
-    return status;
+    vv_code rc = vv_value_show(&j, v->place.body, v->place.body_len, &limits, ret_cut, &err);
+    if (rc == VV_ERR_CORRUPT)
+        return fail_state(&(vv_value_status){"malformed", err.name});
+    return rc == VV_OK ? VV_EXIT_OK : vv_cli_fail_error(&err, "value", NULL);
+}
+
+static void print_value(const vv_value_loaded *v, vv_wr *w, bool cut)
+{
+    vv_text_tame((char *)w->buf, w->len);
+    print_head(v);
+    print_indented((const char *)w->buf, (const char *)w->buf + w->len);
+    if (cut)
+        printf("cut where it says $cut; --path leads deeper, --max-bytes and --max-depth show more, --raw all\n");
 }
 
 static int show(const vv_cli *c, vv_query *q)
@@ -162,14 +160,19 @@ static int show(const vv_cli *c, vv_query *q)
     vv_error err = {0};
     vv_value_bounds bounds;
     vv_value_loaded v;
+    bool cut = false;
     vv_code rc = vv_query_bounds(q, &bounds, &err);
     if (rc == VV_OK)
         rc = vv_value_load(q, &v, &err);
     if (rc != VV_OK)
         return fail_query(c, q, &err);
+    vv_wr w = vv_wr_growing(8 * (size_t)VV_VALUE_BYTES_MAX + (1 << 20));
     int status = fail_state(&v.status);
+    if (status == VV_EXIT_OK)
+        status = render(&v, &bounds, &w, &cut);
     if (status == VV_EXIT_OK && !c->json)
-        status = print_value(&v, &bounds);
+        print_value(&v, &w, cut);
+    vv_wr_done(&w);
     vv_value_loaded_done(&v);
     if (!c->json)
         return status;
@@ -177,17 +180,102 @@ static int show(const vv_cli *c, vv_query *q)
     return printed ? printed : status;
 }
 
+typedef struct {
+    vv_cli_table *table;
+    size_t count;
+} use_table;
+
+static void add_use(void *state, const vv_found *f, const vv_profile *p, const vv_value_use *u)
+{
+    use_table *t = state;
+    char text[VV_SHORT_ID + VV_PART_ID], scratch[VV_FUNCTION_SCRATCH];
+    const vv_thread_ref *root = &f->execution->root;
+    t->count++;
+    vv_short_id(text, root);
+    vv_cli_cell(t->table, VV_PAINT_NONE, "%s", text);
+    vv_cli_cell(t->table, VV_PAINT_NONE, "%s", u->role);
+    text[0] = 0;
+    if (u->capture)
+        vv_capture_short(text, root, u->capture);
+    else if (u->call)
+        vv_call_short(text, root, u->call);
+    vv_cli_cell(t->table, VV_PAINT_NONE, "%s", text[0] ? text : "-");
+    if (u->has_function)
+        vv_cli_cell_text(t->table, VV_PAINT_BOLD, vv_function_label(p, u->function, scratch), 80);
+    else
+        vv_cli_cell(t->table, VV_PAINT_NONE, "-");
+}
+
+static int print_uses(const vv_cli *c, vv_query *q)
+{
+    static const vv_cli_column columns[] = {{"EXECUTION", false}, {"ROLE", false}, {"CALL", false},
+                                            {"FUNCTION", false}};
+    use_table t = {.table = vv_cli_table_new(columns, VV_ARRAY_LEN(columns))};
+    vv_evidence evidence = {0};
+    char next[VV_CURSOR_TEXT];
+    vv_error err = {0};
+    if (!t.table)
+        return vv_cli_fail(VV_EXIT_STORE, "no memory for a table");
+    int status = VV_EXIT_OK;
+    if (vv_value_uses(q, add_use, &t, &evidence, next, &err) != VV_OK) {
+        status = fail_query(c, q, &err);
+    } else {
+        if (t.count)
+            vv_cli_table_print(t.table);
+        printf("%zu %s of this value%s in %" PRIu64 " searched %s; evidence ", t.count, t.count == 1 ? "use" : "uses",
+               next[0] ? " (--limit shows more)" : "", evidence.executions,
+               evidence.executions == 1 ? "execution" : "executions");
+        vv_cli_print_painted(vv_cli_verdict_paint(evidence.verdict), vv_verdict_name(evidence.verdict));
+        printf("\n");
+    }
+    vv_cli_table_free(t.table);
+    vv_evidence_done(&evidence);
+    return status;
+}
+
+/* Options that go together; -1 where they do. */
+static int check_options(const vv_cli *c)
+{
+    static const char *const decoding[] = {"path", "max-bytes", "max-depth"};
+    uint64_t number;
+    bool raw = vv_cli_has(c, "raw"), uses = vv_cli_has(c, "uses"), decodes = false;
+    for (size_t i = 0; i < VV_ARRAY_LEN(decoding); i++)
+        decodes |= vv_cli_has(c, decoding[i]);
+    if (raw && (c->given_count > 1 || c->json))
+        return vv_cli_usage(c, "--raw gives the whole body as it is stored: no other option goes with it");
+    if (uses && decodes)
+        return vv_cli_usage(c, "--uses tells where the whole value was captured; of its content it shows nothing");
+    if (vv_cli_has(c, "limit") && !uses)
+        return vv_cli_usage(c, "--limit goes with --uses");
+    bool good = vv_cli_number(c, "max-bytes", 0, VV_VALUE_BYTES_MAX, &number)
+        && vv_cli_number(c, "max-depth", 0, VV_VALUE_LEVELS_MAX, &number)
+        && vv_cli_number(c, "limit", 1, VV_VALUE_USES_MAX, &number);
+    return good ? -1 : VV_EXIT_USAGE;
+}
+
+static int answer(const vv_cli *c, vv_query *q)
+{
+    if (vv_cli_has(c, "raw"))
+        return print_raw(c, q);
+    if (!vv_cli_has(c, "uses"))
+        return show(c, q);
+    if (!c->json)
+        return print_uses(c, q);
+    /* Before any byte is printed: a name that is none has this verb's message. */
+    vv_error err = {0};
+    vv_cid cid;
+    if (vv_query_cid(q, &cid, &err) != VV_OK)
+        return fail_query(c, q, &err);
+    return vv_cli_print_answer(c, vv_answer_value_uses, q);
+}
+
 static int run(const vv_cli *c)
 {
     vv_library *l;
     const vv_look *look;
-    uint64_t number;
-    if (!vv_cli_number(c, "max-bytes", 0, VV_VALUE_BYTES_MAX, &number)
-        || !vv_cli_number(c, "max-depth", 0, VV_VALUE_LEVELS_MAX, &number))
-        return VV_EXIT_USAGE;
-    bool raw = vv_cli_has(c, "raw");
-    if (raw && (c->given_count > 1 || c->json))
-        return vv_cli_usage(c, "--raw gives the whole body as it is stored: no other option goes with it");
+    int wrong = check_options(c);
+    if (wrong >= 0)
+        return wrong;
     int status = vv_cli_open_library(c, NULL, &l, &look);
     if (status >= 0)
         return status;
@@ -195,8 +283,9 @@ static int run(const vv_cli *c)
     vv_cli_param(&p, "path", vv_cli_value(c, "path"));
     vv_cli_param(&p, "max_bytes", vv_cli_value(c, "max-bytes"));
     vv_cli_param(&p, "max_depth", vv_cli_value(c, "max-depth"));
+    vv_cli_param(&p, "limit", vv_cli_value(c, "limit"));
     vv_query q = {.library = l, .look = look, .params = p.items, .param_count = p.count, .id = vv_cstr(c->args[0])};
-    status = raw ? print_raw(c, &q) : show(c, &q);
+    status = answer(c, &q);
     vv_cli_close_library(l, look);
     return status;
 }
@@ -206,9 +295,12 @@ static const vv_cli_option options[] = {
     {"max-bytes", "N", "of JSON, about (65536; at most 4194304)", false},
     {"max-depth", "N", "levels of containers (32; at most 64)", false},
     {"raw", NULL, "write the body as it is stored", false},
+    {"uses", NULL, "list where it was captured, in all executions", false},
+    {"limit", "N", "uses at most (100; at most 1000); also -n", false},
 };
 static const char *const examples[] = {"varve value bamlv_1_2d11...", "varve value bamlv_1_2d11... --path '$.items[0]'",
-                                       "varve value bamlv_1_2d11... --raw >body", NULL};
+                                       "varve value bamlv_1_2d11... --raw >body",
+                                       "varve value bamlv_1_2d11... --uses", NULL};
 
 const vv_cli_verb vv_verb_value = {
     .name = "value",

@@ -122,6 +122,14 @@ void vv_fold_free(vv_fold *f);
 VV_MUST_CHECK vv_code vv_fold_advance(vv_fold **f, const vv_store *store, const vv_stream *stream,
                                       const vv_execution *execution, vv_error *err);
 
+/*
+ * Whether the facts of an execution hold these bytes: true too where that can't be told, so that a fold must. Reads,
+ * but builds nothing; memory goes by the largest group, of at most max_bytes. NOMEM.
+ */
+VV_MUST_CHECK vv_code vv_execution_mentions(bool *ret, const vv_store *store, const vv_stream *stream,
+                                            const vv_execution *execution, const void *p, size_t n, size_t max_bytes,
+                                            vv_error *err);
+
 /* Index of a context, or VV_MAP_NONE. */
 uint32_t vv_fold_find_context(const vv_fold *f, const vv_context_key *key);
 

@@ -131,6 +131,33 @@ static vv_code load(vv_fold_build *b, const vv_store *store, const vv_stream *st
     return rc;
 }
 
+vv_code vv_execution_mentions(bool *ret, const vv_store *store, const vv_stream *stream, const vv_execution *execution,
+                              const void *p, size_t n, size_t max_bytes, vv_error *err)
+{
+    const vv_load_range r = range_of(stream, execution);
+    const vv_seg_list *data = &stream->core->data;
+    vv_group_buffer buffer = {0};
+    vv_code rc = VV_OK;
+    *ret = is_too_large(data, &r);
+    for (size_t i = vv_seg_list_from(data, r.first); i < data->count && !*ret && rc == VV_OK; i++) {
+        const vv_seg *seg = data->segs[i];
+        vv_group g;
+        bool found;
+        if (r.first > r.last || seg->sequence > r.last)
+            break;
+        if (seg->state != VV_SEG_OK)
+            continue;
+        rc = vv_seg_group(store->source, &stream->euid, seg, &execution->root, max_bytes, &buffer, &g, &found, NULL);
+        if (rc == VV_OK && found)
+            *ret = memmem(g.evidence, (size_t)g.evidence_len, p, n) != NULL;
+    }
+    vv_group_buffer_done(&buffer);
+    if (rc == VV_ERR_NOMEM)
+        return vv_fail(err, rc, "no memory to search an execution");
+    *ret |= rc != VV_OK;
+    return VV_OK;
+}
+
 static vv_code begin_issues(vv_fold_build *b, vv_error *err)
 {
     b->f.issue_count = 0;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "views/flame.h"
+#include "views/values.h"
 
 static const struct {
     const char *path, *query, *answers;
@@ -27,6 +28,7 @@ static const struct {
      "calling contexts of an execution as a flat table"},
     {"/api/v1/values/{cid}", "{?path,max_bytes,max_depth}", "a captured value"},
     {"/api/v1/values/{cid}/raw", "", "its body as it is stored"},
+    {"/api/v1/values/{cid}/uses", "{?limit,cursor,as_of}", "where it was captured, in all executions"},
 };
 
 void vv_page_index(vv_json *j, const vv_page_facts *facts)
@@ -78,6 +80,8 @@ void vv_page_meta(vv_json *j, const vv_page_facts *facts)
     vv_json_kv_u64(j, "page", 1000);
     vv_json_kv_u64(j, "flame_nodes", VV_FLAME_MAX_NODES_LIMIT);
     vv_json_kv_u64(j, "issues", VV_EVIDENCE_ISSUES);
+    vv_json_kv_u64(j, "value_body_bytes", VV_VALUE_BODY_MAX);
+    vv_json_kv_u64(j, "value_json_bytes", VV_VALUE_BYTES_MAX);
     vv_json_end_obj(j);
     words_json(j, "encodings", encodings, VV_ARRAY_LEN(encodings));
     words_json(j, "features", features, VV_ARRAY_LEN(features));

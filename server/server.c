@@ -33,7 +33,7 @@ struct vv_server {
 
 /* What a tag is made of, instead of the store's generation. */
 enum { STAMP = VV_VALUE_STAMP };
-typedef void vv_stamp(vv_query *q, char out[STAMP]);
+typedef bool vv_stamp(vv_query *q, char out[STAMP]); /* false: it has no tag yet */
 
 /* A resource: a view of the store, a page about the server, or bytes of the store. */
 typedef struct {
@@ -65,6 +65,7 @@ static const route routes[] = {
     {.path = "/api/v1/flame", .view = vv_answer_flame},
     {.path = "/api/v1/values/{cid}", .view = vv_answer_value, .stamp = vv_value_stamp},
     {.path = "/api/v1/values/{cid}/raw", .raw = true},
+    {.path = "/api/v1/values/{cid}/uses", .view = vv_answer_value_uses},
 };
 
 /* What one request is answered from. */
@@ -413,10 +414,9 @@ static void serve_view(exchange *x, const route *r, const route_ids *ids)
         vv_query q = {.library = x->server->library, .look = look, .params = x->target.params,
                       .param_count = x->target.param_count, .id = ids->items[0], .sub = ids->items[1]};
         char stamp[STAMP];
-        if (r->stamp)
-            r->stamp(&q, stamp);
+        bool tagged = !r->stamp || r->stamp(&q, stamp);
         make_etag(x, r->stamp ? stamp : look->generation, etag);
-        if (!not_modified(x, etag)) {
+        if (!tagged || !not_modified(x, etag)) {
             vv_error err = {0};
             vv_answer a;
             vv_answer_init(&a);

@@ -80,3 +80,8 @@ vv_code vv_answer_value(vv_answer *a, vv_query *q, vv_error *err)
 {
     return whole(a, q, vv_view_value, err);
 }
+
+vv_code vv_answer_value_uses(vv_answer *a, vv_query *q, vv_error *err)
+{
+    return whole(a, q, vv_view_value_uses, err);
+}

@@ -40,7 +40,7 @@ vv_value_status vv_value_status_of(const vv_object *o)
     return (vv_value_status){words[o->state], o->why};
 }
 
-static vv_code read_cid(vv_query *q, vv_cid *ret, vv_error *err)
+vv_code vv_query_cid(vv_query *q, vv_cid *ret, vv_error *err)
 {
     if (vv_cid_parse(q->id, ret))
         return VV_OK;
@@ -50,7 +50,7 @@ static vv_code read_cid(vv_query *q, vv_cid *ret, vv_error *err)
 vv_code vv_query_object(vv_query *q, vv_object *ret, vv_error *err)
 {
     vv_cid cid;
-    vv_code rc = read_cid(q, &cid, err);
+    vv_code rc = vv_query_cid(q, &cid, err);
     if (rc == VV_OK)
         rc = vv_object_open(ret, q->look->store->source, &cid, VV_VALUE_BODY_MAX, err);
     if (rc != VV_OK || ret->state != VV_OBJECT_MISSING)
@@ -60,19 +60,18 @@ vv_code vv_query_object(vv_query *q, vv_object *ret, vv_error *err)
     return vv_fail(err, VV_ERR_NOTFOUND, "the store has no object of that id");
 }
 
-void vv_value_stamp(vv_query *q, char out[VV_VALUE_STAMP])
+bool vv_value_stamp(vv_query *q, char out[VV_VALUE_STAMP])
 {
-    vv_cid cid = {{0}};
+    vv_cid cid;
     char path[VV_CAS_PATH];
     vv_file_ident ident = {0};
-    vv_error err = {0};
-    if (vv_cid_parse(q->id, &cid)) {
+    bool found = vv_cid_parse(q->id, &cid);
+    if (found) {
         vv_cas_path(path, &cid);
-        if (vv_source_ident(q->look->store->source, path, &ident, &err) != VV_OK)
-            ident.size = UINT64_MAX;
+        found = vv_source_ident(q->look->store->source, path, &ident, NULL) == VV_OK;
     }
-    snprintf(out, VV_VALUE_STAMP, "object %d %" PRIu64 " %" PRIu64 " %" PRId64, (int)err.code, ident.size, ident.inode,
-             ident.mtime_ns);
+    snprintf(out, VV_VALUE_STAMP, "object %" PRIu64 " %" PRIu64 " %" PRId64, ident.size, ident.inode, ident.mtime_ns);
+    return found;
 }
 
 /* Reads and verifies the body where the object is a value that may be looked into. */

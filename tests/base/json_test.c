@@ -249,6 +249,20 @@ START_TEST(sixty_four_levels)
 }
 END_TEST
 
+START_TEST(parts_written_apart)
+{
+    vv_json_obj(&j);
+    vv_json_key(&j, "a");
+    vv_json_raw(&j, vv_cstr("[1,{\"b\":2}]"));
+    vv_json_kv_arr(&j, "c");
+    vv_json_raw(&j, vv_cstr("3"));
+    vv_json_raw(&j, vv_cstr("[]"));
+    vv_json_end_arr(&j);
+    vv_json_end_obj(&j);
+    expect("{\"a\":[1,{\"b\":2}],\"c\":[3,[]]}");
+}
+END_TEST
+
 START_TEST(a_full_writer_is_not_done)
 {
     char small[4];
@@ -273,6 +287,7 @@ int main(void)
     tcase_add_test(t, bytes_and_doubtful_text);
     tcase_add_test(t, long_bytes_join);
     tcase_add_test(t, sixty_four_levels);
+    tcase_add_test(t, parts_written_apart);
     tcase_add_test(t, a_full_writer_is_not_done);
     return test_run();
 }

@@ -2,6 +2,7 @@
 
 #include "server/guard.h"
 #include "server/etag.h"
+#include "server/range.h"
 #include "server/token.h"
 
 #include "tests/testing.h"
@@ -223,6 +224,54 @@ START_TEST(a_token_is_asked_for)
 }
 END_TEST
 
+static const struct {
+    const char *header;
+    uint64_t size;
+    vv_range_kind want;
+    uint64_t first, last;
+} ranges[] = {
+    {NULL, 10, VV_RANGE_WHOLE, 0, 0},
+    {"", 10, VV_RANGE_WHOLE, 0, 0},
+    {"bytes=0-0", 10, VV_RANGE_PART, 0, 0},
+    {"Bytes=0-0", 10, VV_RANGE_PART, 0, 0},
+    {"bytes= 2-3 ", 10, VV_RANGE_PART, 2, 3},
+    {"bytes=2-", 10, VV_RANGE_PART, 2, 9},
+    {"bytes=2-10", 10, VV_RANGE_PART, 2, 9},
+    {"bytes=9-9", 10, VV_RANGE_PART, 9, 9},
+    {"bytes=10-", 10, VV_RANGE_OUTSIDE, 0, 0},
+    {"bytes=10-12", 10, VV_RANGE_OUTSIDE, 0, 0},
+    {"bytes=-1", 10, VV_RANGE_PART, 9, 9},
+    {"bytes=-10", 10, VV_RANGE_PART, 0, 9},
+    {"bytes=-11", 10, VV_RANGE_PART, 0, 9},
+    {"bytes=-0", 10, VV_RANGE_OUTSIDE, 0, 0},
+    {"bytes=-5", 0, VV_RANGE_OUTSIDE, 0, 0},
+    {"bytes=0-", 0, VV_RANGE_OUTSIDE, 0, 0},
+    {"bytes=3-2", 10, VV_RANGE_WHOLE, 0, 0},
+    {"bytes=-", 10, VV_RANGE_WHOLE, 0, 0},
+    {"bytes=1", 10, VV_RANGE_WHOLE, 0, 0},
+    {"bytes=1-2,4-5", 10, VV_RANGE_WHOLE, 0, 0},
+    {"bytes=1-2x", 10, VV_RANGE_WHOLE, 0, 0},
+    {"bytes=+1-2", 10, VV_RANGE_WHOLE, 0, 0},
+    {"bytes=1--2", 10, VV_RANGE_WHOLE, 0, 0},
+    {"bytes", 10, VV_RANGE_WHOLE, 0, 0},
+    {"items=0-1", 10, VV_RANGE_WHOLE, 0, 0},
+    {"bytes=0-18446744073709551615", 10, VV_RANGE_PART, 0, 9},
+    {"bytes=0-99999999999999999999999", 10, VV_RANGE_PART, 0, 9},
+    {"bytes=99999999999999999999999-", 10, VV_RANGE_OUTSIDE, 0, 0},
+    {"bytes=-99999999999999999999999", 10, VV_RANGE_PART, 0, 9},
+    {"bytes=0-", UINT64_MAX, VV_RANGE_PART, 0, UINT64_MAX - 1},
+};
+
+START_TEST(a_range_is_read)
+{
+    uint64_t first = 0, last = 0;
+    ck_assert_msg(vv_range_of(ranges[_i].header, ranges[_i].size, &first, &last) == ranges[_i].want, "%s",
+                  ranges[_i].header);
+    ck_assert_uint_eq(first, ranges[_i].first);
+    ck_assert_uint_eq(last, ranges[_i].last);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = test_case("guard", 0);
@@ -232,6 +281,7 @@ int main(void)
     tcase_add_test(t, prop_random_targets_are_read_within_bounds);
     tcase_add_loop_test(t, a_coding_is_chosen, 0, (int)VV_ARRAY_LEN(codings));
     tcase_add_loop_test(t, an_etag_is_compared, 0, (int)VV_ARRAY_LEN(etags));
+    tcase_add_loop_test(t, a_range_is_read, 0, (int)VV_ARRAY_LEN(ranges));
     tcase_add_test(t, a_token_is_asked_for);
     return test_run();
 }

@@ -13,10 +13,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import traceback
 from urllib.parse import urlencode
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 
+import genstore  # noqa: E402
+import refstore  # noqa: E402
 import refvalue  # noqa: E402
 import storebytes as sb  # noqa: E402
 from refvalue import Pairs  # noqa: E402
@@ -249,6 +252,121 @@ def test_bounds(server, store, rng):
         assert status == 400 and want(answer)["parameter"] == name, answer
 
 
+USE_FIELDS = ("execution_id", "role", "call_id", "thread_id", "error_id", "log", "function_id", "call_path_id",
+              "call_path_overflow_reason", "codec", "bytes")
+REASONS = ("context_memory_unavailable_after_drain", "invalid_parent_context")
+
+
+def use(execution, role, value, call=None, error=None, log=None, function=None, context=None):
+    """(content id, what the answer must say of one occurrence)"""
+    normal = isinstance(context, bytes)
+    return value["cid"], (
+        execution.ident, role, call and refstore.call_text(call), call and refstore.thread_text(call[:32]),
+        error and refstore.thread_text(error[:32]) + "~" + str(int.from_bytes(error[32:], "big")), log, function,
+        context.hex() if normal else None, REASONS[context[0]] if isinstance(context, tuple) else None,
+        value["codec"], value["bytes"])
+
+
+def uses_of(execution):
+    """Every occurrence in one execution, in the order that answers have; call scopes come last, in any order."""
+    for call, span in sorted(execution.spans.items()):
+        known = {"function": span.start["function_id"], "context": span.start["context"]} if span.start else {}
+        for role, word in enumerate(("input", "output")):
+            if "cid" in span.values.get(role, {}):
+                yield use(execution, word, span.values[role], call, **known)
+    for ident, error in sorted(execution.errors.items()):
+        if "cid" in error["value"]:
+            yield use(execution, "error", error["value"], error["throw_call"], ident, function=error["function_id"],
+                      context=error["context"])
+    for number, log in enumerate(execution.logs):
+        for part in ("context", "data"):
+            if "cid" in log[part]:
+                yield use(execution, "log_" + part, log[part], log["call"], log=number)
+    for call, scopes in execution.scopes.items():
+        for scope in scopes:
+            if "cid" in scope["context"]:
+                yield use(execution, "scope_context", scope["context"], call)
+
+
+def expected_uses(path):
+    """({content id: occurrences}, number of executions)"""
+    executions = [x for stream in refstore.load_store(path).streams if stream.error is None
+                  for x in stream.roots.values()]
+    executions.sort(key=lambda x: (x.started_unix_ns is not None, x.started_unix_ns or 0, x.root), reverse=True)
+    found = {}
+    for execution in executions:
+        for cid, item in uses_of(execution) if execution.error is None else ():
+            found.setdefault(cid, []).append(item)
+    return found, len(executions)
+
+
+def order(items):
+    """Brings call scopes, whose order is the recording's, into one that can be compared."""
+    executions = {item[0]: at for at, item in reversed(list(enumerate(items)))}
+    return sorted(items, key=lambda item: (executions[item[0]],) + (
+        (1, repr(item)) if item[1] == "scope_context" else (0, "")))
+
+
+def pages(server, cid, limit):
+    items, cursor, searched = [], None, 0
+    while True:
+        status, body = server.ask(cid + "/uses", limit=limit, **({"cursor": cursor} if cursor else {}))[::2]
+        answer = json.loads(body)
+        assert status == 200 and answer["cid"] == "bamlv_1_" + cid, (status, answer)
+        assert answer["evidence"]["truncated"] == (answer["next"] is not None)
+        assert len(answer["items"]) == limit or answer["next"] is None, "a page that is neither full nor last"
+        items += [tuple(item[name] for name in USE_FIELDS) for item in answer["items"]]
+        searched = max(searched, answer["evidence"]["executions"])
+        cursor = answer["next"]
+        if cursor is None:
+            return items, searched
+
+
+def check_uses(varve, path):
+    found, count = expected_uses(path)
+    server = Server(varve, path)
+    for cid in [*found, "0" * 64]:
+        wanted = found.get(cid, [])
+        whole, searched = pages(server, cid, 1000)
+        assert searched == count, (cid, searched, count)
+        assert order(whole) == order(wanted), (path, cid, whole, wanted)
+        for limit in (1, 2, 7):
+            assert pages(server, cid, limit)[0] == whole, (path, cid, limit)
+        done = subprocess.run([varve, "value", cid, "--uses", "--limit", "5", "--json", "--store", path], check=True,
+                              capture_output=True)
+        assert done.stdout == server.ask(cid + "/uses", limit=5)[2]
+        done = subprocess.run([varve, "value", cid, "--uses", "--store", path], check=True, capture_output=True)
+        rows = done.stdout.decode().splitlines()
+        assert len(rows) == min(len(wanted), 100) + (2 if wanted else 1), rows
+    server.stop()
+    return sum(map(len, found.values()))
+
+
+def test_uses(build, source, work):
+    """Every occurrence of every value of recorded, damaged and random stores, whole and page by page."""
+    varve, fixtures = os.path.join(build, "varve"), os.path.join(source, "tests", "fixtures")
+    names = sorted(name for name in os.listdir(fixtures) if name.endswith(".tar"))
+    assert check_uses(varve, os.path.join(work, "vm", "profiles-v1")) > 10
+    total = sum(check_uses(varve, os.path.join(fixtures, name)) for name in names)
+    for seed in range(1, 9):
+        path = os.path.join(work, f"seed-{seed}")
+        genstore.build(seed, path)
+        total += check_uses(varve, os.path.join(path, ".baml", "profiles-v1"))
+    assert total > 100, total
+
+
+def test_uses_parameters(server, store, _rng):
+    """What asks for uses, and what does not: a value that was never captured has none."""
+    cid = store.put(b"\x20\x07")
+    for name, value in (("limit", 0), ("limit", 1001), ("cursor", "x"), ("path", "$"), ("max_bytes", 1)):
+        status, answer = server.get(cid + "/uses", **{name: value})
+        assert status == 400 and want(answer)["parameter"] == name, answer
+    status, answer = server.get("nonsense/uses")
+    assert status == 400 and want(answer)["parameter"] == "cid"
+    status, answer = server.get("f" * 64 + "/uses")
+    assert status == 200 and want(answer)["items"] == [] and want(answer)["next"] is None
+
+
 def make_sparse(path, head, size):
     with open(path, "wb") as file:
         file.write(head)
@@ -383,6 +501,7 @@ def test_tags(server, store, rng):
     assert server.ask(cid, {"If-None-Match": tag}, path="$")[0] == 200
     os.unlink(store.place(bytes.fromhex(cid)))
     assert server.ask(cid, {"If-None-Match": tag})[0] == 404, "a tag outlives its object"
+    assert server.ask(cid, {"If-None-Match": "*"})[0] == 404, "any tag is one of an object that is not there"
     assert server.ask(cid + "/raw")[0] == 404
     store.put(body)
     with open(store.place(bytes.fromhex(cid)), "r+b") as file:
@@ -441,7 +560,10 @@ def test_command(server, store, rng, varve):
     cases = (((cid,), 5), ((cid, "--raw"), 5), ((cid, "--json"), 5), ((table,), 5), (("nonsense",), 2),
              ((table, "--raw"), 0), ((table, "--raw", "--path", "$"), 2), ((table, "--path", "$.."), 2),
              ((table, "--max-depth", "65"), 2),
-             ((table, "--json"), 5), ((store.put(b"\x1b"),), 5))
+             ((table, "--json"), 5), ((store.put(b"\x1b"),), 5), ((table, "--raw", "--uses"), 2),
+             ((table, "--uses", "--path", "$"), 2), ((table, "--limit", "5"), 2), (("nonsense", "--uses"), 2),
+             (("nonsense", "--uses", "--json"), 2), ((table, "--uses", "--limit", "0"), 2), ((table, "--uses"), 0),
+             ((store.put(refvalue.put(11, refvalue.put(2, b"\x1a\x01\xff"))), "--json"), 5))
     for arguments, code in cases:
         got, out, err = run(*arguments)
         assert got == code and len(err.splitlines()) == (code != 0), (arguments, got, out, err)
@@ -456,8 +578,10 @@ def main():
     store = Store(os.path.join(work, "made", "profiles-v1"))
     server = Server(varve, store.root)
     tests = [(test_recorded, (build, source, work))]
+    tests.append((test_uses, (build, source, work)))
     tests += [(test, (server, store, random.Random(seed))) for test in
-              (test_names, test_random, test_cut, test_hostile, test_bounds, test_states, test_tags, test_large)]
+              (test_names, test_uses_parameters, test_random, test_cut, test_hostile, test_bounds,
+               test_states, test_tags, test_large)]
     tests.append((test_command, (server, store, random.Random(seed), varve)))
     failed = 0
     try:
@@ -468,7 +592,8 @@ def main():
             except Exception as fault:
                 failed = 1
                 print(f"not ok {number} - {test.__doc__.strip()}")
-                print(f"# {type(fault).__name__}: {str(fault)[:2000]!r}", flush=True)
+                line = traceback.extract_tb(fault.__traceback__)[-1].lineno
+                print(f"# {type(fault).__name__} in line {line}: {str(fault)[:2000]!r}", flush=True)
                 server.connection.close()
         server.stop()
     finally:

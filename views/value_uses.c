@@ -1,0 +1,301 @@
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "views/facts.h"
+#include "views/values.h"
+
+enum { ITEMS_MAX = 256 << 20, GROUP_MAX = 1 << 30 };
+
+/* What a value stands in: the order of a page inside of an execution. */
+typedef enum { USE_SPAN, USE_ERROR, USE_LOG, USE_SCOPE } use_kind;
+
+/* Where: by kind, then by call, capture or number, then by part. */
+enum { USE_KEY = 1 + 40 + 1, POSITION = 1 + 8 + 32, CURSOR = POSITION + USE_KEY };
+typedef struct {
+    uint8_t key[USE_KEY];
+    uint32_t at; /* in the fold's list of that kind */
+} use;
+
+typedef struct {
+    vv_query *q;
+    vv_cid cid;
+    uint64_t left; /* of the page */
+    bool has_after, more;
+    uint8_t after[CURSOR], last[CURSOR];
+    use *found; /* in one execution: the first ones, twice as many as can be wanted */
+    size_t count, cap;
+    vv_value_use_fn *tell;
+    void *state;
+    vv_evidence *evidence;
+} search;
+
+static int by_key(const void *a, const void *b)
+{
+    return memcmp(((const use *)a)->key, ((const use *)b)->key, USE_KEY);
+}
+
+/* Sorts what was found, and forgets what is beyond the page and one more. */
+static void settle(search *s)
+{
+    qsort(s->found, s->count, sizeof *s->found, by_key);
+    if (s->count > s->left + 1)
+        s->count = (size_t)s->left + 1;
+}
+
+static void offer(search *s, const uint8_t *after, use_kind kind, const uint8_t *id, size_t n, uint8_t part, size_t at)
+{
+    use u = {.key = {(uint8_t)kind}, .at = (uint32_t)at};
+    memcpy(u.key + 1, id, n);
+    u.key[USE_KEY - 1] = part;
+    if (after && memcmp(u.key, after, USE_KEY) <= 0)
+        return;
+    if (s->count == s->cap)
+        settle(s);
+    s->found[s->count++] = u;
+}
+
+static bool is_it(const search *s, const vv_value_state *v)
+{
+    return !v->lost && memcmp(&v->cid, &s->cid, sizeof s->cid) == 0;
+}
+
+/* All uses in a fold that come after a key. */
+static void find_uses(search *s, const vv_fold *f, const uint8_t *after)
+{
+    uint8_t number[8];
+    s->count = 0;
+    for (size_t i = 0; i < f->span_count; i++) {
+        const vv_fold_span *x = &f->spans[i];
+        if (x->has_input && is_it(s, &x->input))
+            offer(s, after, USE_SPAN, x->call.b, sizeof x->call.b, 0, i);
+        if (x->has_output && is_it(s, &x->output))
+            offer(s, after, USE_SPAN, x->call.b, sizeof x->call.b, 1, i);
+    }
+    for (size_t i = 0; i < f->error_count; i++)
+        if (is_it(s, &f->errors[i].value))
+            offer(s, after, USE_ERROR, f->errors[i].id.b, sizeof f->errors[i].id.b, 0, i);
+    for (size_t i = 0; i < f->log_count; i++) {
+        vv_put64(number, i);
+        if (is_it(s, &f->logs[i].context))
+            offer(s, after, USE_LOG, number, sizeof number, 0, i);
+        if (is_it(s, &f->logs[i].data))
+            offer(s, after, USE_LOG, number, sizeof number, 1, i);
+    }
+    for (size_t i = 0; i < f->scope_count; i++) {
+        vv_put64(number, i);
+        if (is_it(s, &f->scopes[i].context))
+            offer(s, after, USE_SCOPE, number, sizeof number, 0, i);
+    }
+    settle(s);
+}
+
+static vv_value_use span_facts(const vv_fold_span *x, bool output)
+{
+    return (vv_value_use){.role = output ? "output" : "input", .call = &x->call, .has_function = x->has_start,
+                          .function = x->start.function_id, .context = x->has_start ? &x->start.context : NULL,
+                          .value = output ? &x->output : &x->input};
+}
+
+static vv_value_use error_facts(const vv_error_capture *e)
+{
+    return (vv_value_use){.role = "error", .call = &e->throw_call, .capture = &e->id, .has_function = true,
+                          .function = e->function_id, .context = &e->context, .value = &e->value};
+}
+
+static vv_value_use log_facts(const vv_log_event *l, uint64_t at, bool data)
+{
+    return (vv_value_use){.role = data ? "log_data" : "log_context", .call = l->has_call ? &l->call : NULL,
+                          .has_log = true, .log = at, .value = data ? &l->data : &l->context};
+}
+
+static vv_value_use use_of(const vv_fold *f, const use *u)
+{
+    bool second = u->key[USE_KEY - 1];
+    switch ((use_kind)u->key[0]) {
+    case USE_SPAN:
+        return span_facts(&f->spans[u->at], second);
+    case USE_ERROR:
+        return error_facts(&f->errors[u->at]);
+    case USE_LOG:
+        return log_facts(&f->logs[u->at], u->at, second);
+    case USE_SCOPE:
+        break;
+    }
+    const vv_call_scope *c = &f->scopes[u->at];
+    return (vv_value_use){.role = "scope_context", .call = &c->call, .value = &c->context};
+}
+
+static void put_position(uint8_t out[POSITION], const vv_found *f)
+{
+    out[0] = f->has_time;
+    vv_put64(out + 1, f->unix_ns);
+    memcpy(out + 9, f->execution->root.b, 32);
+}
+
+/* Tells of the uses in one loaded execution, until the page is full. */
+static void take_uses(search *s, const vv_found *f, const vv_profile *p, const uint8_t position[POSITION],
+                      const uint8_t *after)
+{
+    find_uses(s, p->fold, after);
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->left == 0) {
+            s->more = true;
+            return;
+        }
+        const vv_value_use u = use_of(p->fold, &s->found[i]);
+        s->tell(s->state, f, p, &u);
+        memcpy(s->last, position, POSITION);
+        memcpy(s->last + POSITION, s->found[i].key, USE_KEY);
+        s->left--;
+    }
+}
+
+/* Loads an execution only where its facts name the value; what is known of its evidence counts all the same. */
+static vv_code search_one(search *s, const vv_found *f, const uint8_t position[POSITION], const uint8_t *after,
+                          vv_error *err)
+{
+    bool named;
+    vv_loaded x = {0};
+    vv_query *q = s->q;
+    vv_code rc = vv_execution_mentions(&named, q->look->store, f->stream, f->execution, &s->cid, sizeof s->cid,
+                                       GROUP_MAX, err);
+    if (rc == VV_OK && named)
+        rc = vv_query_load(q, f, &x, err);
+    else if (rc == VV_OK)
+        rc = vv_library_digest(q->library, q->look, f->stream, f->execution, &x.digest, err);
+    if (rc != VV_OK)
+        return rc;
+    rc = vv_evidence_merge(s->evidence, &x.digest->evidence, err);
+    if (rc == VV_OK && x.profile && !x.profile->fold->failed)
+        take_uses(s, f, x.profile, position, after);
+    vv_loaded_release(q->library, &x);
+    return rc;
+}
+
+static vv_code search_all(search *s, vv_error *err)
+{
+    vv_found *list;
+    size_t n;
+    const vv_store *store = s->q->look->store;
+    vv_code rc = vv_list_executions(s->q->look, &list, &n, err);
+    if (rc != VV_OK)
+        return rc;
+    for (size_t i = 0; i < n && rc == VV_OK && !s->more; i++) {
+        uint8_t position[POSITION];
+        put_position(position, &list[i]);
+        int c = s->has_after ? memcmp(position, s->after, POSITION) : -1; /* newest first: later ones are smaller */
+        if (c <= 0)
+            rc = search_one(s, &list[i], position, c == 0 ? s->after + POSITION : NULL, err);
+    }
+    for (size_t i = 0; i < store->stream_count && rc == VV_OK; i++)
+        if (store->streams[i].failed)
+            rc = vv_evidence_stream_error(s->evidence, &store->streams[i], err);
+    free(list);
+    return rc;
+}
+
+/* The name that cursors are tied to. */
+enum { VIEW = VV_CID_TEXT + 8 };
+static void name_view(const vv_cid *cid, char out[VIEW])
+{
+    memcpy(out, "uses ", 5);
+    vv_cid_text(out + 5, cid);
+}
+
+static vv_code begin(search *s, vv_query *q, vv_error *err)
+{
+    static const char *const names[] = {"limit", "cursor", NULL};
+    char view[VIEW];
+    uint64_t limit = VV_VALUE_USES;
+    vv_code rc = vv_query_check(q, names, err);
+    if (rc == VV_OK)
+        rc = vv_query_cid(q, &s->cid, err);
+    if (rc == VV_OK)
+        rc = vv_query_number(q, "limit", 1, VV_VALUE_USES_MAX, &limit, err);
+    if (rc != VV_OK)
+        return rc;
+    name_view(&s->cid, view);
+    rc = vv_query_cursor(q, view, s->after, sizeof s->after, &s->has_after, err);
+    if (rc != VV_OK)
+        return rc;
+    s->left = limit;
+    s->cap = 2 * ((size_t)limit + 1);
+    s->found = malloc(s->cap * sizeof *s->found);
+    return s->found ? VV_OK : vv_fail(err, VV_ERR_NOMEM, "no memory for a page");
+}
+
+vv_code vv_value_uses(vv_query *q, vv_value_use_fn *tell, void *state, vv_evidence *ret_evidence,
+                      char ret_next[VV_CURSOR_TEXT], vv_error *err)
+{
+    search s = {.q = q, .tell = tell, .state = state, .evidence = ret_evidence};
+    char view[VIEW];
+    vv_code rc = begin(&s, q, err);
+    if (rc == VV_OK)
+        rc = search_all(&s, err);
+    free(s.found);
+    name_view(&s.cid, view);
+    ret_next[0] = 0;
+    if (s.more)
+        vv_query_cursor_text(q, view, s.last, sizeof s.last, ret_next);
+    return rc;
+}
+
+/* Items are written while the profiles that they are of are at hand; what stands before them is known at the end. */
+typedef struct {
+    vv_wr w;
+    vv_json j;
+} item_list;
+
+static void item_json(void *state, const vv_found *f, const vv_profile *p, const vv_value_use *u)
+{
+    vv_json *j = &((item_list *)state)->j;
+    char short_id[VV_SHORT_ID], capture[VV_CAPTURE_TEXT];
+    vv_thread_ref thread;
+    vv_short_id(short_id, &f->execution->root);
+    if (u->call)
+        thread = vv_call_thread(u->call);
+    if (u->capture)
+        vv_capture_text(capture, u->capture);
+    vv_json_obj(j);
+    vv_execution_id_json(j, f);
+    vv_json_kv_cstr(j, "execution_short_id", short_id);
+    vv_json_kv_cstr(j, "role", u->role);
+    vv_call_id_json(j, "call_id", u->call);
+    vv_thread_id_json(j, "thread_id", u->call ? &thread : NULL);
+    vv_json_kv_cstr(j, "error_id", u->capture ? capture : NULL);
+    vv_number_json(j, "log", u->has_log, u->log);
+    vv_function_id_json(j, p, "", u->has_function, u->function);
+    vv_context_ref_json(j, "call_path_id", "call_path_overflow_reason", u->context);
+    vv_json_kv_u64(j, "codec", u->value->codec);
+    vv_json_kv_u64(j, "bytes", u->value->bytes);
+    vv_json_end_obj(j);
+}
+
+vv_code vv_view_value_uses(vv_json *j, vv_query *q, vv_error *err)
+{
+    item_list items = {.w = vv_wr_growing(ITEMS_MAX)};
+    vv_evidence evidence = {0};
+    char next[VV_CURSOR_TEXT], cid_text[VV_CID_TEXT];
+    vv_cid cid;
+    items.j = vv_json_init(&items.w);
+    vv_json_arr(&items.j);
+    vv_code rc = vv_value_uses(q, item_json, &items, &evidence, next, err);
+    vv_json_end_arr(&items.j);
+    if (rc == VV_OK)
+        rc = vv_wr_error(&items.w, "answer", err);
+    if (rc == VV_OK)
+        rc = vv_query_cid(q, &cid, err);
+    if (rc == VV_OK) {
+        vv_cid_text(cid_text, &cid);
+        vv_head_json(j, q->look, &evidence, next[0], NULL);
+        vv_json_kv_cstr(j, "cid", cid_text);
+        vv_json_key(j, "items");
+        vv_json_raw(j, (vv_str){(const char *)items.w.buf, items.w.len});
+        vv_json_kv_cstr(j, "next", next[0] ? next : NULL);
+        vv_json_end_obj(j);
+    }
+    vv_wr_done(&items.w);
+    vv_evidence_done(&evidence);
+    return rc;
+}
