@@ -21,6 +21,9 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import genstore  # noqa: E402
 
+PARTS = ("spans", "errors", "threads")
+
+
 class Pair:
     """A server over a store, and the command that looks at it anew each time."""
 
@@ -63,6 +66,9 @@ def compare(pair):
         assert body == pair.command("top", ident), "top " + ident
         _, body = pair.get("/api/v1/executions/" + ident)
         assert body == pair.command("show", ident), "show " + ident
+        part = PARTS[len(fresh) % len(PARTS)]  # each in its turn: a process for all of them takes its time
+        _, body = pair.get("/api/v1/executions/" + ident + "/" + part)
+        assert body == pair.command(part, ident), part + " " + ident
     return fresh
 
 

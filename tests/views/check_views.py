@@ -491,10 +491,11 @@ def check_list(server, store):
 def hold_streams(root):
     """Takes the locks of all streams that have an index, as their writers would: what has no end runs then."""
     held = []
-    for directory, _names, files in os.walk(os.path.join(root, "streams")):
+    for directory, _names, _files in os.walk(os.path.join(root, "streams")):
         meta = os.path.join(directory, "meta")
-        if "stream.lock" in files and os.path.isdir(meta) and os.listdir(meta):
-            held.append(os.open(os.path.join(directory, "stream.lock"), os.O_RDWR | os.O_CLOEXEC))
+        lock = os.path.join(directory, "stream.lock")
+        if os.path.isfile(lock) and os.path.isdir(meta) and os.listdir(meta):
+            held.append(os.open(lock, os.O_RDWR | os.O_CLOEXEC))
             fcntl.flock(held[-1], fcntl.LOCK_EX)
     return held
 

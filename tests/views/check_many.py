@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""An execution of 100,000 recorded calls, thousands of errors and threads, page by page in bounded memory; speaks TAP.
+
+usage: check_many.py VARVE
+"""
+
+import os
+import random
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+
+import storebytes as sb  # noqa: E402
+from check_views import Server  # noqa: E402
+from refstore import call_text, thread_text  # noqa: E402
+
+CALLS, THREADS, ERRORS, DEPTH, SEGMENTS = 100_000, 4_000, 3_000, 2_000, 8
+GROWTH = 8 * 1024  # KiB, whatever the pages
+
+
+def contexts(program):
+    """A chain of DEPTH contexts: [(key, shape)]"""
+    chain, parent = [], None
+    for at in range(DEPTH):
+        shape = sb.context_tuple(program, parent, at + 1, [1, 0, 0, at + 1], 1 if at else 0)
+        chain.append((sb.context_key(shape), shape))
+        parent = chain[-1][0]
+    return chain
+
+
+def build(root_directory, rng):
+    """Writes the store; answers {call: (start, duration)}, the thread refs and the error ids."""
+    euid, program = rng.randbytes(16), rng.randbytes(16)
+    root = euid + sb.u64(1) + sb.u64(1)
+    chain = contexts(program)
+    threads = [root[:24] + sb.u64(at + 1) for at in range(THREADS)]
+    spans, errors, facts = {}, [], [[] for _ in range(SEGMENTS)]
+    for at, thread in enumerate(threads):
+        facts[0].append([sb.THREAD_START, {"thread": thread, "parent": root if at else None, "spawn_call": None,
+                                           "site": None, "started": rng.randint(0, 99), "kind": int(at > 0),
+                                           "name": ""}])
+    for at in range(CALLS):
+        call = threads[at % THREADS] + sb.u64(at // THREADS + 1)
+        start, duration, part = rng.randint(0, 5000), rng.randint(0, 50), at * SEGMENTS // CALLS
+        context = chain[at % DEPTH][0]
+        spans[call] = (start, duration)
+        facts[part].append([sb.SPAN_START, {"call": call, "parent": None, "thread": call[:32], "context": context,
+                                            "function": at % DEPTH + 1, "site": None, "edge": 1, "started": start,
+                                            "reasons": 4, "roles": 0, "annotation": None}])
+        if at < ERRORS:
+            errors.append(call[:32] + sb.u64(at))
+            facts[part].append([sb.ERROR, {"id": errors[-1], "throw": call, "context": chain[-1][0],
+                                           "function": DEPTH, "site": None, "kind": 0, "source": 0, "value": 4}])
+        facts[part].append([sb.TERMINAL, {"call": call, "capture": errors[at % len(errors)]}])
+        facts[part].append([sb.SPAN_END, {"call": call, "ended": start + duration, "status": 1,
+                                          "inclusive": duration}])
+    groups = [sb.Group(root, facts=part) for part in facts]
+    groups[0].contexts = [[key, shape, [1, 1, 0, 1, 0, 0, 9, 0, 0, 0]] for key, shape in sorted(chain)]
+    write(root_directory, euid, root, program, groups)
+    return spans, threads, errors
+
+
+def write(directory, euid, root, program, groups):
+    stream = os.path.join(directory, "streams", euid.hex())
+    meta = [sb.MetaSegment(1, euid, 0, [
+        [sb.STREAM_STARTED, {"pid": 1, "zero": 1_700_000_000 * 10**9, "version": "1", "arch": "any"}],
+        [sb.ENGINE_STARTED, {"engine": 1, "program": program, "table": None, "revision": None, "source": None}],
+        [sb.ROOT_STARTED, {"root": root, "started": 0, "runtime_id": bytes(16)}]]),
+            sb.MetaSegment(2, euid, len(groups), [
+                [sb.ROOT_ENDED, {"root": root, "ended": 9999, "status": 1, "flags": 0, "first": 1,
+                                 "last": len(groups), "count": len(groups), "health": [0] * sb.HEALTH_COUNT}]])]
+    data = [sb.DataSegment(at + 1, euid, [group]) for at, group in enumerate(groups)]
+    for plane, suffix, segments in (("meta", "bamlmeta", meta), ("data", "bamldata", data)):
+        os.makedirs(os.path.join(stream, plane))
+        for segment in segments:
+            with open(os.path.join(stream, plane, "%020d.%s" % (segment.sequence, suffix)), "wb") as file:
+                file.write(segment.encode())
+    for name in (os.path.join(stream, "stream.lock"), os.path.join(directory, "publish.lock")):
+        with open(name, "wb"):
+            pass
+
+
+def memory(server):
+    """The most that the server has held, in KiB; None where a sanitizer keeps what is freed."""
+    with open("/proc/%d/maps" % server.process.pid) as file:
+        if "asan" in file.read():
+            return None
+    with open("/proc/%d/status" % server.process.pid) as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+
+
+def names(server, part, key, **query):
+    found, cursor = [], {}
+    while True:
+        answer = server.get("/api/v1/executions/latest/" + part, limit=1000, **query, **cursor)
+        found.extend(item[key] for item in answer["items"])
+        if answer["next"] is None:
+            return found, answer
+        cursor = {"cursor": answer["next"]}
+
+
+def check(server, spans, threads, errors):
+    """Yields (what, whether it holds)."""
+    server.get("/api/v1/executions/latest/spans", limit=1)
+    before = memory(server)
+    by_start = sorted(spans, key=lambda call: (spans[call][0], call))
+    found, answer = names(server, "spans", "call_id")
+    yield "all calls by start", found == [call_text(call) for call in by_start]
+    yield "and their number", answer["population"]["retained"] == CALLS
+    by_duration = sorted(spans, key=lambda call: (-spans[call][1],) + (spans[call][0], call))
+    found, _ = names(server, "spans", "call_id", order="-duration")
+    yield "all calls by duration", found == [call_text(call) for call in by_duration]
+    found, _ = names(server, "threads", "thread_id")
+    yield "all threads once", sorted(found) == sorted(map(thread_text, threads))
+    found, answer = names(server, "errors", "stack_frames")
+    yield "all errors, with deep stacks", found == [DEPTH] * ERRORS
+    ended = [item["terminal_calls"] for item in answer["items"]]
+    yield "and the calls that they ended", all(count >= CALLS // ERRORS for count in ended)
+    last = answer["items"][-1]
+    yield "of a deep stack the end", (len(last["stack"]), last["stack"][-1], last["stack_truncated"]) == (
+        64, "function#%d" % DEPTH, True)
+    one = server.get("/api/v1/executions/latest/errors/" + last["error_id"])
+    yield "one stack whole", [f["function_id"] for f in one["stack"]] == list(range(1, DEPTH + 1))
+    yield "one error's calls whole", len(one["terminal_calls"]) == last["terminal_calls"]
+    after = memory(server)
+    yield "memory goes by the page: %s, then %s KiB" % (before, after), before is None or after - before < GROWTH
+
+
+def main(arguments):
+    rng = random.Random(1)
+    failed, count = 0, 0
+    with tempfile.TemporaryDirectory() as scratch:
+        directory = os.path.join(scratch, ".baml", "profiles-v1")
+        built = build(directory, rng)
+        server = Server(arguments[0], directory)
+        for what, holds in check(server, *built):
+            count += 1
+            failed += not holds
+            print("%s %d - %s" % ("ok" if holds else "not ok", count, what))
+        server.stop()
+    print("1..%d" % count)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
