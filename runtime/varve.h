@@ -347,7 +347,7 @@ typedef enum {
     VARVE_OMITTED_CYCLE        /* a container that it is in itself */
 } varve_omission;
 VARVE_API void varve_put_omitted(varve_capture *capture, varve_omission why, const char *message);
-/* Containers nest up to 64; the library puts an omitted value in the place of one that is deeper, and passes over what
+/* Containers nest up to 32; the library puts an omitted value in the place of one that is deeper, and passes over what
  * is put in it. */
 VARVE_API void varve_list_begin(varve_capture *capture);
 VARVE_API void varve_list_end(varve_capture *capture);
