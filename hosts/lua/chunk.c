@@ -142,7 +142,8 @@ static bool name_chunk(vl_chunk *c, lua_State *L, const char *source, const char
         c->file = strdup(source + 1);
         c->shift = vl_module_text_shift(source + 1, text, n);
     } else {
-        bool given = *source == '=' && strcmp(source, "=(load)") != 0 && source[1];
+        /* "=(load)" is Lua's name for text without one, "=?" what it has of stripped code. */
+        bool given = *source == '=' && strcmp(source, "=(load)") != 0 && strcmp(source, "=?") != 0 && source[1];
         c->module = strdup(given ? source + 1 : hash);
         c->file = strdup(c->module ? c->module : hash);
     }
