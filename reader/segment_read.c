@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/pages.h"
 #include "base/sha256.h"
@@ -64,7 +65,9 @@ static vv_code open_checked(vv_segment_reading *r, vv_source *source, const char
 
 void vv_segment_open(vv_segment_reading *r, vv_source *source, const char *path, vv_plane plane)
 {
-    *r = (vv_segment_reading){.file = {.fd = -1}};
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME_COARSE, &t);
+    *r = (vv_segment_reading){.file = {.fd = -1}, .began_ns = (int64_t)t.tv_sec * 1000000000 + t.tv_nsec};
     r->rc = open_checked(r, source, path, plane);
 }
 
@@ -72,7 +75,7 @@ bool vv_segment_pairs(const vv_segment_reading *a, const vv_segment_reading *b)
 {
     const vv_segment_reading *const both[] = {a, b};
     for (size_t i = 0; i < VV_ARRAY_LEN(both); i++)
-        if (both[i]->rc != VV_OK || !both[i]->trusted || both[i]->ident.size > HASH_APART_FROM)
+        if (both[i]->rc != VV_OK || !both[i]->trusted || both[i]->is_known || both[i]->ident.size > HASH_APART_FROM)
             return false;
     return true;
 }
@@ -172,12 +175,12 @@ static void read_one(vv_segment_reading *r, vv_group_buffer *buf)
 {
     uint64_t size = r->ident.size;
     bool apart = size > HASH_APART_FROM;
-    if (r->rc == VV_OK && apart)
+    if (r->rc == VV_OK && apart && !r->is_known)
         hash_apart(r);
     make_room(r, buf);
     if (r->rc != VV_OK)
         return;
-    if (apart || !r->trusted) {
+    if (apart || !r->trusted || r->is_known) {
         r->rc = vv_open_file_read(&r->file, 0, buf->p, (size_t)size, &r->fault);
         return;
     }

@@ -26,6 +26,8 @@ typedef struct {
     vv_code rc;          /* what went wrong first, or VV_OK */
     vv_error fault;      /* says it */
     bool trusted;        /* the checksum is verified here: not of a file that is too small to have one */
+    bool is_known;       /* set by the caller: it was verified before, and is only read */
+    int64_t began_ns;    /* the clock that stamps files, before the file was opened */
 } vv_segment_reading;
 
 /*
@@ -33,7 +35,7 @@ typedef struct {
  * another length than the file has.
  */
 void vv_segment_open(vv_segment_reading *r, vv_source *source, const char *path, vv_plane plane);
-/* Can the two be read at a time? Not where one of them failed or is too large to be held beside another. */
+/* Can the two be read at a time? Not where one of them failed, is known or is too large to be held beside another. */
 bool vv_segment_pairs(const vv_segment_reading *a, const vv_segment_reading *b);
 /*
  * Reads an opened file whole into a buffer, or two that pair (b not NULL) into one each, and closes them. Errors:

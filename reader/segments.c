@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "reader/ledger.h"
+#include "reader/source_ops.h"
 
 void vv_stream_dir(char out[VV_STREAM_PATH], const vv_euid *euid)
 {
@@ -150,6 +152,19 @@ static void loader_done(loader *l)
         vv_group_buffer_done(&l->bufs[i]);
 }
 
+/*
+ * Tells the ledger of a file that was verified. A change after the file was opened is stamped by the clock of that
+ * moment or later, so it shows in the identity only if the file is older than that.
+ */
+static void tell_ledger(const loader *l, const vv_seg *seg, const vv_segment_reading *r)
+{
+    vv_seg_ledger *ledger = l->source->ledger;
+    if (!ledger || r->is_known || seg->ident.ctime_ns >= r->began_ns || seg->ident.mtime_ns >= r->began_ns)
+        return;
+    vv_seg_row row = {seg->sequence, seg->ident, seg->group_count, seg->off, seg->key};
+    ledger->keep(ledger, l->euid, l->plane, &row);
+}
+
 /* What a file holds that was read. No memory is a failure; whatever else is wrong becomes the segment's state. */
 static vv_code take_file(const loader *l, vv_seg **place, vv_segment_reading *r, const vv_group_buffer *buf,
                          vv_error *err)
@@ -171,6 +186,8 @@ static vv_code take_file(const loader *l, vv_seg **place, vv_segment_reading *r,
         seg->state = rc == VV_ERR_IO || irregular ? VV_SEG_UNREADABLE : VV_SEG_CORRUPT;
         seg->why = r->fault.name;
         seg->group_count = 0;
+    } else {
+        tell_ledger(l, seg, r);
     }
     return VV_OK;
 }
@@ -203,15 +220,111 @@ static vv_code load_waiting(loader *l, vv_error *err)
     return rc;
 }
 
-static vv_code load_later(loader *l, vv_seg **place, uint64_t sequence, vv_error *err)
+static vv_code new_seg(vv_seg **ret, uint64_t sequence, vv_error *err)
 {
     vv_seg *seg = calloc(1, sizeof *seg);
     if (!seg)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a segment");
     *seg = (vv_seg){.refs = 1, .sequence = sequence};
-    *place = seg;
+    *ret = seg;
+    return VV_OK;
+}
+
+static vv_code load_later(loader *l, vv_seg **place, uint64_t sequence, vv_error *err)
+{
+    vv_code rc = new_seg(place, sequence, err);
+    if (rc != VV_OK)
+        return rc;
     l->places[l->waiting++] = place;
     return l->waiting == VV_ARRAY_LEN(l->places) ? load_waiting(l, err) : VV_OK;
+}
+
+/* Are these groups of a file of that size, in order and without a gap? Finds out whether the keys ascend. */
+static bool groups_fit(const vv_seg_row *row, bool *ret_ascend)
+{
+    bool ascend = true;
+    if (!row->off || !row->key || row->ident.size > VV_SEGMENT_FILE_MAX || row->off[0] != VV_DATA_HEADER
+        || row->off[row->group_count] != row->ident.size - VV_SEAL_BYTES)
+        return false;
+    for (uint32_t i = 0; i < row->group_count; i++) {
+        if (row->off[i + 1] < row->off[i] || row->off[i + 1] - row->off[i] < VV_GROUP_FIXED)
+            return false;
+        ascend &= i == 0 || row->key[i] >= row->key[i - 1];
+    }
+    *ret_ascend = ascend;
+    return true;
+}
+
+/* A data segment by the ledger's word alone; NULL where its file is another one. Takes the row's groups. */
+static vv_seg *recall_data(const loader *l, vv_seg_row *row)
+{
+    char path[VV_STREAM_PATH];
+    vv_segment_path(path, l->euid, l->plane, row->sequence);
+    vv_file_ident ident;
+    bool ascend;
+    vv_seg *seg;
+    if (vv_source_ident(l->source, path, &ident, NULL) != VV_OK || !vv_file_ident_eq(&ident, &row->ident)
+        || !groups_fit(row, &ascend) || !(seg = malloc(sizeof *seg)))
+        return NULL;
+    *seg = (vv_seg){.refs = 1, .sequence = row->sequence, .ident = ident, .group_count = row->group_count,
+                    .off = row->off, .key = row->key, .keys_ascend = ascend, .recalled = true};
+    row->off = row->key = NULL;
+    return seg;
+}
+
+/* A segment of another plane, read without its checksum where its file is the row's. NULL where the row is void. */
+static vv_code read_known(loader *l, vv_seg **place, const vv_seg_row *row, vv_error *err)
+{
+    vv_code rc = new_seg(place, row->sequence, err);
+    if (rc != VV_OK)
+        return rc;
+    vv_segment_reading r;
+    open_file(l, &r, *place);
+    r.is_known = r.rc == VV_OK && vv_file_ident_eq(&r.ident, &row->ident);
+    if (!r.is_known) {
+        vv_open_file_close(&r.file);
+        r.rc = VV_ERR_NOTFOUND;
+    } else {
+        vv_segment_read(&r, &l->bufs[0], NULL, NULL);
+    }
+    rc = take_file(l, place, &r, &l->bufs[0], err);
+    if (rc == VV_OK && *place && (*place)->state != VV_SEG_OK) {
+        seg_unref(*place);
+        *place = NULL;
+    }
+    return rc;
+}
+
+/* A segment of which the ledger has a row; it is verified after all where the row is void. */
+static vv_code recall(loader *l, vv_seg **place, vv_seg_row *row, vv_error *err)
+{
+    vv_code rc = VV_OK;
+    if (l->plane == VV_PLANE_DATA)
+        *place = recall_data(l, row);
+    else
+        rc = read_known(l, place, row, err);
+    if (rc != VV_OK || *place)
+        return rc;
+    l->source->ledger->forget(l->source->ledger, l->euid, l->plane, row->sequence);
+    return load_later(l, place, row->sequence, err);
+}
+
+void vv_seg_rows_done(vv_seg_rows *r)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        free(r->rows[i].off);
+        free(r->rows[i].key);
+    }
+    free(r->rows);
+    *r = (vv_seg_rows){NULL, 0};
+}
+
+/* The ledger's row of a sequence, for ascending ones; what it has of files in between has gone. */
+static vv_seg_row *row_of(const loader *l, const vv_seg_rows *rows, size_t *at, uint64_t sequence)
+{
+    while (*at < rows->count && rows->rows[*at].sequence < sequence)
+        l->source->ledger->forget(l->source->ledger, l->euid, l->plane, rows->rows[(*at)++].sequence);
+    return *at < rows->count && rows->rows[*at].sequence == sequence ? &rows->rows[(*at)++] : NULL;
 }
 
 /* What the former look knows of this file, if it is the same file still. */
@@ -260,15 +373,24 @@ vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *eui
     VV_CLEANUP(vv_seg_list_done) vv_seg_list l = {calloc(names.count + 1, sizeof *l.segs), 0};
     if (!l.segs)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for the list of segments");
+    VV_CLEANUP(vv_seg_rows_done) vv_seg_rows rows = {0};
+    size_t at = 0;
+    if (source->ledger && !former)
+        source->ledger->recall(source->ledger, euid, plane, &rows);
     for (size_t i = 0; i < names.count && rc == VV_OK; i++) {
         uint64_t sequence;
         if (!vv_segment_parse(names.names[i], plane, &sequence))
             continue;
         vv_seg **place = &l.segs[l.count++];
         *place = known(source, euid, plane, former, sequence);
-        if (!*place)
+        vv_seg_row *row = *place ? NULL : row_of(&waiting, &rows, &at, sequence);
+        if (row)
+            rc = recall(&waiting, place, row, err);
+        else if (!*place)
             rc = load_later(&waiting, place, sequence, err);
     }
+    if (rc == VV_OK)
+        row_of(&waiting, &rows, &at, UINT64_MAX);
     if (rc == VV_OK)
         rc = load_waiting(&waiting, err);
     if (rc != VV_OK)
@@ -308,13 +430,13 @@ static vv_code read_group(const vv_open_file *f, const vv_seg *seg, uint32_t i, 
     vv_data_segment one = {.group_count = 1, .payload = vv_rd_init(buf->p, n)};
     bool more;
     rc = vv_data_next(&one, ret, &more, err);
-    if (rc == VV_OK && ret->len != n)
+    if (rc == VV_OK && (ret->len != n || vv_be32(ret->root.b + 28) != seg->key[i]))
         rc = vv_fail_decode(err, "TrailingBytes", seg->off[i], "the segment changed while it was read");
     return rc;
 }
 
-vv_code vv_seg_group(vv_source *source, const vv_euid *euid, const vv_seg *seg, const vv_thread_ref *root, size_t max,
-                     vv_group_buffer *buf, vv_group *ret, bool *ret_found, vv_error *err)
+static vv_code find_group(vv_source *source, const vv_euid *euid, const vv_seg *seg, const vv_thread_ref *root,
+                          size_t max, vv_group_buffer *buf, vv_group *ret, bool *ret_found, vv_error *err)
 {
     *ret_found = false;
     uint32_t key = vv_be32(root->b + 28);
@@ -344,6 +466,41 @@ vv_code vv_seg_group(vv_source *source, const vv_euid *euid, const vv_seg *seg, 
     return VV_OK;
 }
 
+/* The same where a ledger's word of the groups turned out wrong: the file is read and verified after all. */
+static vv_code find_group_afresh(vv_source *source, const vv_euid *euid, const vv_seg *seg, const vv_thread_ref *root,
+                                 size_t max, vv_group_buffer *buf, vv_group *ret, bool *ret_found, vv_error *err)
+{
+    if (source->ledger)
+        source->ledger->forget(source->ledger, euid, VV_PLANE_DATA, seg->sequence);
+    VV_CLEANUP(loader_done) loader alone = {.source = source, .euid = euid, .plane = VV_PLANE_DATA};
+    vv_seg *fresh = NULL;
+    vv_code rc = load_later(&alone, &fresh, seg->sequence, err);
+    if (rc == VV_OK)
+        rc = load_waiting(&alone, err);
+    if (rc == VV_OK && !fresh)
+        rc = vv_fail(err, VV_ERR_NOTFOUND, "the segment has gone");
+    else if (rc == VV_OK && fresh->state == VV_SEG_OK)
+        rc = find_group(source, euid, fresh, root, max, buf, ret, ret_found, err);
+    else if (rc == VV_OK)
+        rc = vv_fail_decode(err, fresh->why, 0, "the segment does not decode");
+    seg_unref(fresh);
+    return rc;
+}
+
+vv_code vv_seg_group(vv_source *source, const vv_euid *euid, const vv_seg *seg, const vv_thread_ref *root, size_t max,
+                     vv_group_buffer *buf, vv_group *ret, bool *ret_found, vv_error *err)
+{
+    if (!seg->recalled)
+        return find_group(source, euid, seg, root, max, buf, ret, ret_found, err);
+    vv_error why = {0};
+    vv_code rc = find_group(source, euid, seg, root, max, buf, ret, ret_found, &why);
+    if (rc == VV_ERR_CORRUPT)
+        return find_group_afresh(source, euid, seg, root, max, buf, ret, ret_found, err);
+    if (rc != VV_OK && err && err->code == VV_OK)
+        *err = why;
+    return rc;
+}
+
 vv_code vv_seg_roots(vv_source *source, const vv_euid *euid, const vv_seg *seg, vv_root_fn *fn, void *state,
                      vv_error *err)
 {
@@ -356,6 +513,8 @@ vv_code vv_seg_roots(vv_source *source, const vv_euid *euid, const vv_seg *seg, 
     for (uint32_t i = 0; i < seg->group_count && rc == VV_OK; i++) {
         vv_thread_ref root;
         rc = vv_open_file_read(&f, seg->off[i], root.b, sizeof root.b, err);
+        if (rc == VV_OK && vv_be32(root.b + 28) != seg->key[i])
+            rc = vv_fail_decode(err, "DataGroupOrder", seg->off[i], "the segment changed while it was read");
         if (rc == VV_OK && !fn(state, &root))
             rc = vv_fail(err, VV_ERR_NOMEM, "no memory for the roots of a segment");
     }

@@ -1,6 +1,6 @@
 /*
  * The segment files of one plane of one stream, each verified once: checksum, header, and every record or group header
- * walked.
+ * walked. Where the source has a ledger, once for all processes (reader/ledger.h).
  *
  * What was learnt of a file is shared between successive looks at the store (reference counted, immutable), so that a
  * file is read again only where its size, mtime or inode changed. A data segment keeps where its groups begin, so that
@@ -28,6 +28,7 @@ typedef struct {
     uint32_t group_count;
     uint32_t *off, *key;
     bool keys_ascend;
+    bool recalled; /* the groups are a ledger's word: not read by this process */
 } vv_seg;
 
 /* Segments that have a file, ascending by sequence. */

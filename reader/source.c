@@ -137,6 +137,16 @@ int vv_source_dirfd(const vv_source *s)
     return s->dirfd;
 }
 
+uint64_t vv_source_bytes_read(const vv_source *s)
+{
+    return __atomic_load_n(&s->bytes_read, __ATOMIC_RELAXED);
+}
+
+void vv_source_set_ledger(vv_source *s, struct vv_seg_ledger *ledger)
+{
+    s->ledger = s->live ? ledger : NULL;
+}
+
 vv_code vv_source_list(vv_source *s, const char *dir, vv_names *ret, vv_error *err)
 {
     return s->ops->list(s, dir, ret, err);
@@ -144,7 +154,10 @@ vv_code vv_source_list(vv_source *s, const char *dir, vv_names *ret, vv_error *e
 
 vv_code vv_source_open_file(vv_source *s, const char *path, vv_open_file *ret, vv_error *err)
 {
-    return s->ops->open(s, path, ret, err);
+    vv_code rc = s->ops->open(s, path, ret, err);
+    if (rc == VV_OK)
+        ret->count = &s->bytes_read;
+    return rc;
 }
 
 vv_code vv_source_ident(vv_source *s, const char *path, vv_file_ident *ret, vv_error *err)
@@ -156,6 +169,8 @@ vv_code vv_open_file_read(const vv_open_file *f, uint64_t off, void *dst, size_t
 {
     if (off > f->ident.size || n > f->ident.size - off)
         return vv_fail_decode(err, "Truncated", off, "the file ends before %zu more bytes", n);
+    if (f->count)
+        __atomic_fetch_add(f->count, n, __ATOMIC_RELAXED);
     if (f->fd < 0) {
         if (n)
             memcpy(dst, f->mem + off, n);

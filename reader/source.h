@@ -31,6 +31,15 @@ const char *vv_source_path(const vv_source *s);
 bool vv_source_is_live(const vv_source *s);
 /* Of a directory store; -1 for archives. */
 int vv_source_dirfd(const vv_source *s);
+/* Bytes of files read through it so far. Any thread. */
+uint64_t vv_source_bytes_read(const vv_source *s);
+
+/*
+ * Who remembers verified segments (reader/ledger.h); borrowed, NULL for nobody. Before the first look, and only for
+ * directories: an archive's files have no identity of their own.
+ */
+struct vv_seg_ledger;
+void vv_source_set_ledger(vv_source *s, struct vv_seg_ledger *ledger);
 
 /*
  * At most 4,000,000 names (LIMIT). A missing directory is NOTFOUND; a file or link of that name is CORRUPT named
@@ -40,15 +49,16 @@ VV_MUST_CHECK vv_code vv_source_list(vv_source *s, const char *dir, vv_names *re
 /* As vv_file_read, with links refused in every part of the path. */
 VV_MUST_CHECK vv_code vv_source_read(vv_source *s, const char *path, uint64_t max, vv_blob *ret, vv_error *err);
 
-/* What tells one immutable file from another of the same name. Archives: inode and mtime are 0. */
+/* What tells one immutable file from another of the same name. Archives: all but the size is 0. */
 typedef struct {
-    uint64_t size, inode;
-    int64_t mtime_ns;
+    uint64_t size, device, inode;
+    int64_t mtime_ns, ctime_ns;
 } vv_file_ident;
 
 static inline bool vv_file_ident_eq(const vv_file_ident *a, const vv_file_ident *b)
 {
-    return a->size == b->size && a->inode == b->inode && a->mtime_ns == b->mtime_ns;
+    return a->size == b->size && a->device == b->device && a->inode == b->inode && a->mtime_ns == b->mtime_ns &&
+           a->ctime_ns == b->ctime_ns;
 }
 
 /* An open file, for reading parts of it. A zeroed one with fd -1 is closed. */
@@ -58,6 +68,7 @@ typedef struct {
     const uint8_t *mem; /* the bytes themselves, where fd is -1 */
     uint64_t off;       /* where the file begins in fd */
     vv_file_ident ident;
+    uint64_t *count; /* of the source: bytes read; may be NULL */
 } vv_open_file;
 
 /* Errors as vv_file_read. */

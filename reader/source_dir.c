@@ -81,14 +81,21 @@ static vv_code dir_list(vv_source *s, const char *dir, vv_names *ret, vv_error *
     return rc == VV_OK ? vv_names_finish(&b, ret, err) : rc;
 }
 
+static int64_t in_ns(const struct timespec *t)
+{
+    return (int64_t)((uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_nsec);
+}
+
 static vv_code take_stat(const struct stat *st, const char *path, vv_file_ident *ret, vv_error *err)
 {
     if (!S_ISREG(st->st_mode))
         return vv_fail_decode(err, "NotRegularFile", 0, "%s is not a regular file", path);
     *ret = (vv_file_ident){
         .size = (uint64_t)st->st_size,
+        .device = st->st_dev,
         .inode = st->st_ino,
-        .mtime_ns = (int64_t)((uint64_t)st->st_mtim.tv_sec * 1000000000u + (uint64_t)st->st_mtim.tv_nsec),
+        .mtime_ns = in_ns(&st->st_mtim),
+        .ctime_ns = in_ns(&st->st_ctim),
     };
     return VV_OK;
 }

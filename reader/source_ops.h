@@ -16,6 +16,8 @@ struct vv_source {
     char *path;
     int dirfd;
     bool live;
+    struct vv_seg_ledger *ledger; /* or NULL */
+    uint64_t bytes_read;          /* atomic */
 };
 
 /* path is what the user named; root_fd (taken on every path) is open on it. */
