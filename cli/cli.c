@@ -38,6 +38,12 @@ int vv_cli_fail(int status, const char *fmt, ...)
     return status;
 }
 
+void vv_cli_say(void *state, const char *line)
+{
+    (void)state;
+    vv_cli_fail(0, "%s", line);
+}
+
 int vv_cli_usage(const vv_cli *c, const char *fmt, ...)
 {
     char text[512];

@@ -82,6 +82,9 @@ VV_PRINTF(2, 3) int vv_cli_usage(const vv_cli *c, const char *fmt, ...);
 /* The line for an error: "<what>: <err->msg>; <next>" (next may be NULL). Returns the exit status of its code. */
 int vv_cli_fail_error(const vv_error *err, const char *what, const char *next);
 
+/* A line that a library has to say, for its callback. state is not used. */
+void vv_cli_say(void *state, const char *line);
+
 /* The closest of the n names to a mistyped one, or NULL where none is near. */
 const char *vv_cli_nearest(const char *typed, const char *const *names, size_t n);
 

@@ -102,7 +102,10 @@ static int run(const vv_cli *c)
     return status;
 }
 
-static const vv_cli_option options[] = {{"limit", "N", "rows at most (20; with --json 100); also -n", false}};
+static const vv_cli_option options[] = {
+    {"limit", "N", "rows at most (20; with --json 100); also -n", false},
+    VV_CLI_INDEX_OPTION,
+};
 static const char *const examples[] = {"varve ls", "varve ls -n 5", "varve ls --json ./run.tar.gz", NULL};
 
 const vv_cli_verb vv_verb_ls = {

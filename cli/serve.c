@@ -140,7 +140,10 @@ static int run(const vv_cli *c)
     const char *web_dir = vv_cli_value(c, "web-dir");
     uint64_t memory = MEMORY_DEFAULT_MIB, idle = 0;
     vv_http_options ho = {.listen = listen ? listen : LISTEN_DEFAULT, .allow_hosts = hosts};
+    const vv_index_options index = {.path = vv_cli_value(c, "index"), .say = vv_cli_say};
     int status;
+    if (vv_cli_has(c, "no-index") && index.path)
+        return vv_cli_usage(c, "--index and --no-index exclude each other");
     if (c->store && arg)
         return vv_cli_usage(c, "the store is given twice, as --store and as an argument");
     if (!vv_cli_number(c, "memory", 16, 1u << 20, &memory) || !vv_cli_number(c, "idle-exit", 1, 1u << 30, &idle))
@@ -157,7 +160,8 @@ static int run(const vv_cli *c)
         return status;
     ho.has_token = token_file != NULL;
     vv_server_options so = {.store = c->store ? c->store : arg, .token = token_file ? token : NULL,
-                            .web_dir = web_dir, .memory_bytes = (size_t)memory << 20};
+                            .web_dir = web_dir, .memory_bytes = (size_t)memory << 20,
+                            .index = vv_cli_has(c, "no-index") ? NULL : &index};
     return serve(c, &so, &ho, idle * SECOND_NS);
 }
 
@@ -166,6 +170,8 @@ static const vv_cli_option options[] = {
     {"token-file", "FILE", "ask clients for the token in FILE; needed for other addresses than loopback", false},
     {"allow-host", "HOST", "answer to this host name too", true},
     {"memory", "MIB", "memory for loaded executions (512)", false},
+    {"index", "PATH", "keep the index of the store there; :memory: is nowhere (the cache directory)", false},
+    {"no-index", NULL, "keep no index", false},
     {"open", NULL, "open the dashboard in a browser", false},
     {"idle-exit", "SECONDS", "end after so long without a request", false},
     {"web-dir", "DIR", "take the dashboard's files from DIR, for working on them", false},

@@ -201,6 +201,7 @@ static int run(const vv_cli *c)
     return status;
 }
 
+static const vv_cli_option options[] = {VV_CLI_INDEX_OPTION};
 static const char *const examples[] = {"varve show", "varve show latest~1", "varve show --json", NULL};
 
 const vv_cli_verb vv_verb_show = {
@@ -208,6 +209,8 @@ const vv_cli_verb vv_verb_show = {
     .args = "[ID]",
     .purpose = "shows one execution: states, totals, issues, health, equations",
     .details = "ID is an execution as `varve ls` lists it; the latest one where none is given.\n",
+    .options = options,
+    .option_count = VV_ARRAY_LEN(options),
     .examples = examples,
     .max_args = 1,
     .run = run,

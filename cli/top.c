@@ -119,6 +119,7 @@ static int run(const vv_cli *c)
 static const vv_cli_option options[] = {
     {"limit", "N", "rows at most (20; with --json 100); also -n", false},
     {"sort", "COLUMN", "self_ns, inclusive_ns, await_ns, calls, errors, contexts or name", false},
+    VV_CLI_INDEX_OPTION,
 };
 static const char *const examples[] = {"varve top", "varve top latest~1 --sort calls", "varve top -n 5 --json", NULL};
 

@@ -29,7 +29,11 @@ int vv_cli_open_library(const vv_cli *c, const char *arg, vv_library **ret, cons
         rc = vv_library_open(&l, name, MEMORY, 0, &err);
     if (rc != VV_OK)
         return vv_cli_fail_error(&err, path, NULL);
-    rc = vv_library_look(l, ret_look, &err);
+    const vv_index_options index = {.path = vv_cli_value(c, "index"), .say = vv_cli_say};
+    if (index.path)
+        rc = vv_library_use_index(l, &index, &err);
+    if (rc == VV_OK)
+        rc = vv_library_look(l, ret_look, &err);
     if (rc != VV_OK) {
         vv_library_close(l);
         const char *next = rc == VV_ERR_NOTFOUND ? "record a program first, or name a store with --store" : NULL;

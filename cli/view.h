@@ -5,6 +5,9 @@
 #include "views/answer.h"
 #include "views/executions.h"
 
+/* An option of the verbs that open a library; without it they use no index. */
+#define VV_CLI_INDEX_OPTION {"index", "PATH", "use the index of the store there; :memory: is nowhere", false}
+
 /*
  * Of --store or the positional argument (may be NULL). Returns -1 where the store is open and *ret_look taken, else
  * the exit status.

@@ -1,7 +1,7 @@
 # Sourced by demo.sh and test.sh: which Debian packages each needs, and how they are installed.
 
 build_packages="gcc make autoconf automake libtool pkg-config libc6-dev libssl-dev libmicrohttpd-dev libarchive-dev
-zlib1g-dev libzstd-dev libcjson-dev liblua5.4-dev"
+libsqlite3-dev zlib1g-dev libzstd-dev libcjson-dev liblua5.4-dev"
 demo_packages="lua-check lua-penlight lua-argparse ca-certificates"
 test_packages="check clang libclang-rt-14-dev lua5.4 lua5.1 curl jq python3 nodejs npm chromium zip zstd procps util-linux"
 

@@ -4,6 +4,7 @@
  */
 #pragma once
 
+#include "index/index.h"
 #include "server/guard.h"
 
 typedef struct {
@@ -11,6 +12,7 @@ typedef struct {
     const char *token;     /* what a client must know, or NULL */
     const char *web_dir;   /* the dashboard's files from there, for development; NULL: the embedded ones */
     size_t memory_bytes;   /* of loaded executions */
+    const vv_index_options *index; /* NULL: none; what it points to outlives the server */
 } vv_server_options;
 
 typedef struct vv_server vv_server;

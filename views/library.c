@@ -14,6 +14,7 @@
 #include "base/sha256.h"
 #include "base/store_path.h"
 #include "base/text.h"
+#include "views/digest_bytes.h"
 
 enum {
     LOOKS = 32,                /* former looks that as_of may name */
@@ -25,6 +26,8 @@ enum {
 /* A source and who uses it; a store that was removed and made anew gets another one. */
 typedef struct {
     vv_source *source;
+    vv_index *index; /* or NULL */
+    bool retained;   /* the index was told which streams there are */
     char path[PATH_MAX];
     unsigned refs;
 } place;
@@ -51,6 +54,8 @@ typedef struct entry {
 
 struct vv_library {
     char *arg; /* NULL: the resolver's */
+    bool has_index;
+    vv_index_options index;
     size_t max_bytes;
     uint64_t poll_ns;
     pthread_mutex_t refresh; /* held while looking at the source; taken before lock */
@@ -92,10 +97,22 @@ vv_code vv_library_open(vv_library **ret, const char *arg, size_t max_bytes, uin
     return VV_OK;
 }
 
+vv_code vv_library_use_index(vv_library *l, const vv_index_options *o, vv_error *err)
+{
+    l->index = *o;
+    l->has_index = true;
+    if (o->path && !(l->index.path = strdup(o->path))) {
+        l->has_index = false;
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for the index");
+    }
+    return VV_OK;
+}
+
 static void place_unref(place *p)
 {
     if (p && --p->refs == 0) {
         vv_source_close(p->source);
+        vv_index_close(p->index);
         free(p);
     }
 }
@@ -166,15 +183,23 @@ static bool is_waiting(const char *path)
     return n > 0 && (size_t)n < sizeof streams && stat(streams, &st) != 0 && errno == ENOENT;
 }
 
-static vv_code open_source(place *p, const char *arg, vv_error *err)
+static vv_code open_source(place *p, const vv_library *l, vv_error *err)
 {
     vv_store_origin origin;
-    vv_code rc = vv_store_path_of(p->path, sizeof p->path, arg, &origin, err);
+    vv_code rc = vv_store_path_of(p->path, sizeof p->path, l->arg, &origin, err);
     if (rc != VV_OK)
         return rc;
     if (is_waiting(p->path))
         return vv_fail(err, VV_ERR_NOTFOUND, "no store in this directory");
-    return vv_source_open(&p->source, p->path, err);
+    rc = vv_source_open(&p->source, p->path, err);
+    if (rc != VV_OK || !l->has_index || !vv_source_is_live(p->source))
+        return rc;
+    rc = vv_index_open(&p->index, p->source, &l->index, err);
+    if (rc == VV_OK)
+        vv_source_set_ledger(p->source, vv_index_ledger(p->index));
+    else
+        vv_source_close(p->source);
+    return rc;
 }
 
 /* Under refresh only: the source may be slow, and holders of looks need the lock. */
@@ -192,7 +217,7 @@ static vv_code open_place(vv_library *l, vv_error *err)
     place *p = calloc(1, sizeof *p);
     if (!p)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a store");
-    vv_code rc = open_source(p, l->arg, err);
+    vv_code rc = open_source(p, l, err);
     if (rc != VV_OK) {
         free(p);
         return rc;
@@ -204,6 +229,20 @@ static vv_code open_place(vv_library *l, vv_error *err)
     return VV_OK;
 }
 
+/* Once for a place: what the index has of streams that are gone is of no use to anybody. */
+static void retain_streams(place *p, const vv_store *store)
+{
+    if (!p->index || p->retained)
+        return;
+    vv_euid *ids = malloc((store->stream_count + 1) * sizeof *ids);
+    for (size_t i = 0; ids && i < store->stream_count; i++)
+        ids[i] = store->streams[i].euid;
+    if (ids)
+        vv_index_retain(p->index, ids, store->stream_count);
+    free(ids);
+    p->retained = true;
+}
+
 static vv_code take_look(vv_library *l, vv_error *err)
 {
     vv_store *store;
@@ -212,6 +251,7 @@ static vv_code take_look(vv_library *l, vv_error *err)
         rc = vv_store_open(&store, l->place->source, l->present ? l->present->store : NULL, err);
     if (rc != VV_OK)
         return rc;
+    retain_streams(l->place, store);
     look_entry *present = l->present;
     if (present && memcmp(present->store->generation, store->generation, sizeof store->generation) == 0) {
         vv_store_free(store);
@@ -483,6 +523,58 @@ static vv_code load(vv_library *l, const vv_look *look, const vv_stream *stream,
     return VV_OK;
 }
 
+static vv_index *index_of(const vv_look *look)
+{
+    return ((const look_entry *)look)->place->index;
+}
+
+/* The digest as the index has it under that key; NULL where it has none. */
+static vv_digest *recall_digest(vv_index *index, const vv_execution *execution, const uint8_t key[32])
+{
+    vv_blob b = {0};
+    vv_digest *d = NULL;
+    if (!vv_index_summary(index, &execution->root, key, &b))
+        return NULL;
+    if (vv_digest_get(&d, b.p, b.n, NULL) != VV_OK)
+        d = NULL;
+    vv_blob_done(&b);
+    return d;
+}
+
+static void keep_digest(vv_index *index, const vv_execution *execution, const uint8_t key[32], const vv_profile *p,
+                        const vv_digest *d)
+{
+    if (!vv_digest_is_lasting(execution, p))
+        return;
+    vv_wr w = vv_wr_growing(VV_SUMMARY_MAX);
+    vv_digest_put(&w, d);
+    if (vv_wr_ok(&w))
+        vv_index_keep_summary(index, &execution->root, key, w.buf, w.len);
+    vv_wr_done(&w);
+}
+
+/*
+ * The digest alone from the index, else profile and digest. Takes former, which may go on; it is freed where it is not
+ * needed.
+ */
+static vv_code obtain(vv_library *l, const vv_look *look, const vv_stream *stream, const vv_execution *execution,
+                      const uint8_t signature[32], bool want_profile, vv_fold *former, vv_profile **ret_profile,
+                      vv_digest **ret_digest, vv_error *err)
+{
+    vv_index *index = execution->status == VV_EXEC_RUNNING ? NULL : index_of(look);
+    uint8_t key[32];
+    if (index)
+        vv_digest_key(key, signature, look->store, stream, execution);
+    if (index && !want_profile && (*ret_digest = recall_digest(index, execution, key)) != NULL) {
+        vv_fold_free(former);
+        return VV_OK;
+    }
+    vv_code rc = load(l, look, stream, execution, former, ret_profile, ret_digest, err);
+    if (rc == VV_OK && index)
+        keep_digest(index, execution, key, *ret_profile, *ret_digest);
+    return rc;
+}
+
 /* An entry with a digest, and a profile where one is asked for; one reference is the caller's. Under the lock. */
 static vv_code acquire(vv_library *l, const vv_look *look, const vv_stream *stream, const vv_execution *execution,
                        bool want_profile, entry **ret, vv_error *err)
@@ -509,7 +601,7 @@ static vv_code acquire(vv_library *l, const vv_look *look, const vv_stream *stre
     vv_profile *profile = NULL;
     vv_digest *digest = NULL;
     from = now_ns();
-    vv_code rc = load(l, look, stream, execution, former, &profile, &digest, err);
+    vv_code rc = obtain(l, look, stream, execution, key, want_profile, former, &profile, &digest, err);
     load_ns += now_ns() - from;
     pthread_mutex_lock(&l->lock);
     e->loading = false;
@@ -520,11 +612,13 @@ static vv_code acquire(vv_library *l, const vv_look *look, const vv_stream *stre
         entry_unref(l, e);
         return rc;
     }
-    profile->holder = e;
-    l->bytes += profile->bytes;
-    e->profile = profile;
-    if (!execution->has_end)
-        *growing_of(l, &e->root) = e;
+    if (profile) {
+        profile->holder = e;
+        l->bytes += profile->bytes;
+        e->profile = profile;
+        if (!execution->has_end)
+            *growing_of(l, &e->root) = e;
+    }
     if (e->digest) {
         vv_digest_free(digest);
     } else {
@@ -593,6 +687,8 @@ void vv_library_close(vv_library *l)
     pthread_cond_destroy(&l->loaded);
     pthread_mutex_destroy(&l->lock);
     pthread_mutex_destroy(&l->refresh);
+    if (l->has_index)
+        free((char *)l->index.path);
     free(l->arg);
     free(l);
 }

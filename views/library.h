@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "index/index.h"
 #include "views/digest.h"
 
 typedef struct vv_library vv_library;
@@ -24,6 +25,11 @@ typedef struct {
  */
 VV_MUST_CHECK vv_code vv_library_open(vv_library **ret, const char *arg, size_t max_bytes, uint64_t poll_ns,
                                       vv_error *err);
+/*
+ * Lets the library use an index of the store, where that is a directory: before the first look. o is copied, and what
+ * it points to outlives the library. Answers are the same with and without.
+ */
+VV_MUST_CHECK vv_code vv_library_use_index(vv_library *l, const vv_index_options *o, vv_error *err);
 void vv_library_close(vv_library *l); /* after everything handed out has been released */
 
 /* The present look. Errors: NOTFOUND while there is no store; others where it can't be read. */

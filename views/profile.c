@@ -32,8 +32,10 @@ static void load_table(vv_profile *p, const vv_store *store, const vv_stream *st
             continue;
         vv_error ignored = {0};
         p->has_table = vv_engine_table(store->source, e, &p->table, &ignored) == VV_OK;
-        if (!p->has_table)
+        if (!p->has_table) {
             p->table = (vv_function_table){0};
+            p->lacks_newest_table = true;
+        }
     }
 }
 

@@ -41,6 +41,7 @@ typedef struct {
     vv_fold *fold;
     vv_function_table table;
     bool has_table;
+    bool lacks_newest_table; /* a table that the engine named last could not be read */
 
     vv_node *nodes;
     uint32_t context_count, node_count;

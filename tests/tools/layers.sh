@@ -31,25 +31,29 @@ layer format base
 layer runtime base format
 layer control base runtime
 layer reader base format
-layer views base format reader
-layer server base format reader views web/assets.h
-layer cli base format reader views server runtime control
+layer index base format reader
+layer views base format reader index
+layer server base format reader index views web/assets.h
+layer cli base format reader index views server runtime control
 layer hosts
 result "only server/http.c includes microhttpd.h" "$(
-    sources base format runtime control reader views server cli hosts | xargs grep -l '<microhttpd\.h>' | grep -vx server/http.c
+    sources base format runtime control reader index views server cli hosts | xargs grep -l '<microhttpd\.h>' | grep -vx server/http.c
+)"
+result "only index/ includes sqlite3.h" "$(
+    sources base format runtime control reader views server cli hosts | xargs grep -l '<sqlite3\.h>'
 )"
 result "config.h comes first in each .c" "$(
-    for f in $(sources base format runtime control reader views server cli hosts | grep '\.c$'); do
+    for f in $(sources base format runtime control reader index views server cli hosts | grep '\.c$'); do
         [ "$(grep -m 1 '^# *include' "$f")" = '#include "config.h"' ] || echo "$f"
     done
 )"
 result "each internal header has #pragma once" "$(
-    sources base format runtime control reader views server cli hosts | grep '\.h$' |
+    sources base format runtime control reader index views server cli hosts | grep '\.h$' |
         grep -vxE 'runtime/varve\.h|control/varve-(host|profiler)\.h' |
         xargs grep -L '^#pragma once$'
 )"
 result "varve.h includes nothing of the house" "$(grep -n '^ *# *include *"' runtime/varve.h)"
-all=$(find base format runtime control reader views server cli hosts web bench examples fuzz docs tests scripts \
+all=$(find base format runtime control reader index views server cli hosts web bench examples fuzz docs tests scripts \
     -type f \( -name '*.[ch]' -o -name '*.js' -o -name '*.mjs' -o -name '*.css' -o -name '*.html' -o -name '*.sh' \
     -o -name '*.py' -o -name '*.lua' -o -name '*.md' \) ! -path tests/tools/layers.sh ! -path web/assets.c | sort)
 result "no note to do something later" "$(printf '%s\n' "$all" | xargs grep -nwE 'TODO|FIXME|XXX' | grep -v 'XXXXXX')"
@@ -58,7 +62,7 @@ result "no line of C or script is longer than 120 columns" "$(
     printf '%s\n' "$all" | grep -E '\.([ch]|js|mjs|py|lua)$' | xargs awk 'length > 120 { print FILENAME ":" FNR }'
 )"
 result "no file of C is longer than 800 lines" "$(
-    for f in $(sources base format runtime control reader views server cli hosts); do
+    for f in $(sources base format runtime control reader index views server cli hosts); do
         [ "$(wc -l <"$f")" -le 800 ] || echo "$f"
     done
 )"

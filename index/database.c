@@ -1,0 +1,388 @@
+#include "config.h"
+
+#include "index/database.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    BUSY_MS = 200,                 /* others hold the database for moments only */
+    LENGTH_MAX = 256 << 20,        /* of one value: the groups of the largest segment fit */
+    PAGE_BYTES = 4096,
+};
+
+static const struct {
+    const char *name, *sql;
+} tables[] = {
+    {"store", "CREATE TABLE store (one INTEGER PRIMARY KEY CHECK (one = 1), identity BLOB NOT NULL) STRICT"},
+    {"file", "CREATE TABLE file (stream BLOB NOT NULL, plane INTEGER NOT NULL, sequence INTEGER NOT NULL, "
+             "size INTEGER NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, "
+             "ctime_ns INTEGER NOT NULL, groups BLOB NOT NULL, sum BLOB NOT NULL, "
+             "PRIMARY KEY (stream, plane, sequence)) STRICT, WITHOUT ROWID"},
+    {"summary", "CREATE TABLE summary (root BLOB NOT NULL PRIMARY KEY, key BLOB NOT NULL, body BLOB NOT NULL, "
+                "sum BLOB NOT NULL) STRICT, WITHOUT ROWID"},
+};
+
+static const char *const sqls[VV_SQLS] = {
+    [VV_SQL_BEGIN] = "BEGIN IMMEDIATE",
+    [VV_SQL_COMMIT] = "COMMIT",
+    [VV_SQL_ROLLBACK] = "ROLLBACK",
+    [VV_SQL_FILES] = ("SELECT sequence, size, device, inode, mtime_ns, ctime_ns, groups, sum FROM file "
+                      "WHERE stream = ?1 AND plane = ?2 ORDER BY sequence"),
+    [VV_SQL_PUT_FILE] = "INSERT OR REPLACE INTO file VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    [VV_SQL_DROP_FILE] = "DELETE FROM file WHERE stream = ?1 AND plane = ?2 AND sequence = ?3",
+    [VV_SQL_SUMMARY] = "SELECT key, body, sum FROM summary WHERE root = ?1",
+    [VV_SQL_PUT_SUMMARY] = "INSERT OR REPLACE INTO summary VALUES (?1, ?2, ?3, ?4)",
+    [VV_SQL_NEXT_FILE_STREAM] = "SELECT stream FROM file WHERE stream > ?1 ORDER BY stream LIMIT 1",
+    [VV_SQL_NEXT_SUMMARY_STREAM] = "SELECT substr(root, 1, 16) FROM summary WHERE root > ?1 ORDER BY root LIMIT 1",
+    [VV_SQL_DROP_STREAM_FILES] = "DELETE FROM file WHERE stream = ?1",
+    [VV_SQL_DROP_STREAM_SUMMARIES] = "DELETE FROM summary WHERE root BETWEEN ?1 AND ?2",
+};
+
+void vv_database_say(const vv_database *d, const char *fmt, ...)
+{
+    if (!d->say)
+        return;
+    char line[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(line, sizeof line, fmt, ap);
+    va_end(ap);
+    d->say(d->say_state, line);
+}
+
+static void close_db(vv_database *d)
+{
+    for (unsigned i = 0; i < VV_SQLS; i++) {
+        sqlite3_finalize(d->stmts[i]);
+        d->stmts[i] = NULL;
+    }
+    sqlite3_close(d->db);
+    d->db = NULL;
+}
+
+void vv_database_close(vv_database *d)
+{
+    close_db(d);
+    vv_close(&d->lock_fd); /* and with it the lock */
+    d->writes = false;
+}
+
+static char *beside(const vv_database *d, const char *tail)
+{
+    char *p = NULL;
+    return asprintf(&p, "%s%s", d->path, tail) < 0 ? NULL : p;
+}
+
+/* The lock file stays where it is: whoever removed it could lock another one than the next. */
+static bool lock(vv_database *d)
+{
+    char *path = beside(d, ".lock");
+    int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600) : -1;
+    free(path);
+    if (fd >= 0 && vv_lock(fd, true, false, NULL) != VV_OK)
+        vv_close(&fd);
+    d->lock_fd = fd;
+    return fd >= 0;
+}
+
+static bool run(sqlite3 *db, const char *sql)
+{
+    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK;
+}
+
+/* One number; the SQLite code. */
+static int ask(sqlite3 *db, const char *sql, int64_t *ret)
+{
+    sqlite3_stmt *s;
+    int rc = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
+    if (rc != SQLITE_OK)
+        return rc;
+    rc = sqlite3_step(s);
+    if (rc == SQLITE_ROW)
+        *ret = sqlite3_column_int64(s, 0);
+    sqlite3_finalize(s);
+    return rc == SQLITE_ROW ? SQLITE_OK : rc == SQLITE_DONE ? SQLITE_CORRUPT : rc;
+}
+
+/*
+ * A file that anybody may have written is opened here. Nothing waits for the disk: what a power failure leaves behind
+ * is found out by sums and made anew.
+ */
+static int open_connection(vv_database *d, bool immutable)
+{
+    char *name = NULL;
+    int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE;
+    flags |= immutable ? SQLITE_OPEN_READONLY | SQLITE_OPEN_URI : SQLITE_OPEN_READWRITE;
+    if (d->writes)
+        flags |= SQLITE_OPEN_CREATE;
+    if (immutable && asprintf(&name, "file:%s?immutable=1", d->path) < 0)
+        return SQLITE_NOMEM;
+    int rc = sqlite3_open_v2(!d->path ? ":memory:" : name ? name : d->path, &d->db, flags, NULL);
+    free(name);
+    if (rc != SQLITE_OK)
+        return rc;
+    sqlite3_db_config(d->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(d->db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_db_config(d->db, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, NULL);
+    sqlite3_db_config(d->db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
+    sqlite3_limit(d->db, SQLITE_LIMIT_LENGTH, LENGTH_MAX);
+    sqlite3_limit(d->db, SQLITE_LIMIT_ATTACHED, 0);
+    sqlite3_busy_timeout(d->db, BUSY_MS);
+    run(d->db, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA synchronous = OFF; "
+               "PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY");
+    return SQLITE_OK;
+}
+
+static bool create(vv_database *d)
+{
+    char sql[160];
+    bool good = run(d->db, "PRAGMA journal_mode = WAL") && run(d->db, "BEGIN IMMEDIATE");
+    for (size_t i = 0; i < VV_ARRAY_LEN(tables) && good; i++)
+        good = run(d->db, tables[i].sql);
+    snprintf(sql, sizeof sql, "PRAGMA application_id = %d; PRAGMA user_version = %d", VV_INDEX_APPLICATION,
+             VV_INDEX_VERSION);
+    sqlite3_stmt *s = NULL;
+    good = good && run(d->db, sql)
+        && sqlite3_prepare_v2(d->db, "INSERT INTO store VALUES (1, ?1)", -1, &s, NULL) == SQLITE_OK
+        && sqlite3_bind_blob(s, 1, d->identity, sizeof d->identity, SQLITE_STATIC) == SQLITE_OK
+        && sqlite3_step(s) == SQLITE_DONE;
+    sqlite3_finalize(s);
+    return good && run(d->db, "COMMIT");
+}
+
+typedef enum { OURS, EMPTY, OLD, FOREIGN, DAMAGED, USELESS } finding;
+
+static finding finding_of(int rc)
+{
+    switch (rc & 0xff) {
+    case SQLITE_OK:
+        return OURS;
+    case SQLITE_NOTADB:
+        return FOREIGN;
+    case SQLITE_CORRUPT:
+        return DAMAGED;
+    default:
+        return USELESS;
+    }
+}
+
+/* Are the tables there as we make them, and nothing else? */
+static finding check_tables(sqlite3 *db)
+{
+    sqlite3_stmt *s;
+    int rc = sqlite3_prepare_v2(db, "SELECT name, sql FROM sqlite_schema WHERE sql NOT NULL", -1, &s, NULL);
+    if (rc != SQLITE_OK)
+        return finding_of(rc);
+    size_t right = 0, wrong = 0;
+    while (wrong <= VV_ARRAY_LEN(tables) && (rc = sqlite3_step(s)) == SQLITE_ROW) {
+        const char *name = (const char *)sqlite3_column_text(s, 0), *sql = (const char *)sqlite3_column_text(s, 1);
+        bool known = false;
+        for (size_t i = 0; i < VV_ARRAY_LEN(tables) && name && sql; i++)
+            known |= strcmp(name, tables[i].name) == 0 && strcmp(sql, tables[i].sql) == 0;
+        right += known;
+        wrong += !known;
+    }
+    sqlite3_finalize(s);
+    if (rc != SQLITE_ROW && rc != SQLITE_DONE)
+        return finding_of(rc);
+    return wrong == 0 && right == VV_ARRAY_LEN(tables) ? OURS : OLD;
+}
+
+static finding check_store(const vv_database *d)
+{
+    sqlite3_stmt *s;
+    int rc = sqlite3_prepare_v2(d->db, "SELECT identity FROM store", -1, &s, NULL);
+    if (rc != SQLITE_OK)
+        return finding_of(rc);
+    rc = sqlite3_step(s);
+    bool same = rc == SQLITE_ROW && sqlite3_column_bytes(s, 0) == (int)sizeof d->identity
+        && memcmp(sqlite3_column_blob(s, 0), d->identity, sizeof d->identity) == 0;
+    sqlite3_finalize(s);
+    return rc != SQLITE_ROW && rc != SQLITE_DONE ? finding_of(rc) : same ? OURS : OLD;
+}
+
+static finding examine(const vv_database *d)
+{
+    int64_t application = 0, version = 0, objects = 0;
+    int rc = ask(d->db, "PRAGMA application_id", &application);
+    if (rc == SQLITE_OK)
+        rc = ask(d->db, "PRAGMA user_version", &version);
+    if (rc == SQLITE_OK)
+        rc = ask(d->db, "SELECT count(*) FROM sqlite_schema", &objects);
+    if (rc != SQLITE_OK)
+        return finding_of(rc) == DAMAGED && application != VV_INDEX_APPLICATION ? FOREIGN : finding_of(rc);
+    if (application != VV_INDEX_APPLICATION)
+        return application == 0 && version == 0 && objects == 0 ? EMPTY : FOREIGN;
+    if (version != VV_INDEX_VERSION)
+        return OLD;
+    finding f = check_tables(d->db);
+    return f == OURS ? check_store(d) : f;
+}
+
+/* Puts what is there out of the way, for who wants to look, and its journal with it. Only who writes does that. */
+static bool set_aside(vv_database *d)
+{
+    char *aside = beside(d, ".damaged"), *wal = beside(d, "-wal"), *shm = beside(d, "-shm");
+    bool good = aside && wal && shm && (rename(d->path, aside) == 0 || errno == ENOENT);
+    if (good) {
+        unlink(wal);
+        unlink(shm);
+    }
+    free(aside);
+    free(wal);
+    free(shm);
+    return good;
+}
+
+static void give_up(vv_database *d)
+{
+    close_db(d);
+    vv_close(&d->lock_fd);
+    d->writes = false;
+}
+
+/* Beside a file that is no business of ours nothing stays. */
+static void drop_lock_file(const vv_database *d)
+{
+    char *path = d->writes ? beside(d, ".lock") : NULL;
+    if (path)
+        unlink(path);
+    free(path);
+}
+
+static void open_checked(vv_database *d);
+
+static void make_anew(vv_database *d)
+{
+    close_db(d);
+    if (d->made_anew || !d->path || !set_aside(d)) {
+        give_up(d);
+        return;
+    }
+    d->made_anew = true;
+    open_checked(d);
+}
+
+static void set_limit(vv_database *d)
+{
+    char sql[64];
+    snprintf(sql, sizeof sql, "PRAGMA max_page_count = %llu", (unsigned long long)(d->max_bytes / PAGE_BYTES + 1));
+    run(d->db, sql);
+}
+
+/* Nobody can write in that directory, so what was closed well can be read as it stands. */
+static bool open_readonly(vv_database *d)
+{
+    char *wal = beside(d, "-wal");
+    bool quiet = wal && access(wal, F_OK) != 0 && errno == ENOENT && !strpbrk(d->path, "?#%");
+    free(wal);
+    return quiet && open_connection(d, true) == SQLITE_OK && examine(d) == OURS;
+}
+
+static void open_checked(vv_database *d)
+{
+    int rc = open_connection(d, false);
+    finding f = rc == SQLITE_OK ? examine(d) : finding_of(rc);
+    if (f == EMPTY && d->writes)
+        f = create(d) ? OURS : USELESS;
+    if (f == OURS && d->writes)
+        set_limit(d);
+    if (f == OURS)
+        return;
+    if (f == FOREIGN && d->named) {
+        vv_database_say(d, "index: %s is no index of Varve; going on without one", d->path);
+        drop_lock_file(d);
+        give_up(d);
+    } else if (d->writes && (f == OLD || f == FOREIGN || f == DAMAGED)) {
+        if (f != OLD)
+            vv_database_say(d, "index: %s was damaged and is made anew; the old one is %s.damaged", d->path, d->path);
+        make_anew(d);
+    } else {
+        close_db(d);
+        if (f == USELESS && d->path && !d->writes && open_readonly(d))
+            return;
+        vv_database_say(d, "index: %s can't be used; going on without one", d->path ? d->path : "memory");
+        give_up(d);
+    }
+}
+
+void vv_database_open(vv_database *d)
+{
+    d->writes = d->path ? lock(d) : true;
+    open_checked(d);
+}
+
+bool vv_database_try_writing(vv_database *d)
+{
+    if (d->writes || d->gave_up_writing || !d->db || !d->path || !lock(d))
+        return d->writes;
+    /* Whoever wrote before may have left anything. */
+    close_db(d);
+    d->writes = true;
+    open_checked(d);
+    return d->writes;
+}
+
+static void is_damaged(vv_database *d)
+{
+    if (!d->writes || !d->path || d->made_anew) {
+        vv_database_say(d, "index: %s is damaged; going on without it", d->path ? d->path : "in memory");
+        give_up(d);
+        return;
+    }
+    vv_database_say(d, "index: %s was damaged and is made anew; the old one is %s.damaged", d->path, d->path);
+    make_anew(d);
+}
+
+/* After a failed call. Reading goes on where only writing is in trouble. */
+static void fail(vv_database *d, int rc)
+{
+    switch (rc & 0xff) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+    case SQLITE_SCHEMA:
+        is_damaged(d);
+        return;
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+    case SQLITE_NOMEM:
+        return;
+    default:
+        if (d->writes)
+            vv_database_say(d, "index: %s can't be written (%s); going on without writing it",
+                            d->path ? d->path : "in memory", sqlite3_errstr(rc));
+        d->writes = false;
+        d->gave_up_writing = true;
+        vv_close(&d->lock_fd);
+    }
+}
+
+sqlite3_stmt *vv_database_stmt(vv_database *d, vv_sql which)
+{
+    if (!d->db)
+        return NULL;
+    if (!d->stmts[which]) {
+        int rc = sqlite3_prepare_v3(d->db, sqls[which], -1, SQLITE_PREPARE_PERSISTENT, &d->stmts[which], NULL);
+        if (rc != SQLITE_OK) {
+            fail(d, rc);
+            return NULL;
+        }
+    }
+    return d->stmts[which];
+}
+
+bool vv_database_end(vv_database *d, sqlite3_stmt *s, int rc)
+{
+    sqlite3_reset(s);
+    sqlite3_clear_bindings(s);
+    if (rc == SQLITE_DONE || rc == SQLITE_ROW || rc == SQLITE_OK)
+        return true;
+    fail(d, rc);
+    return false;
+}
