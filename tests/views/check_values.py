@@ -126,7 +126,7 @@ def record(build, source, store):
 
 
 def test_recorded(build, source, work):
-    """Every object of a recorded program and of the fixtures."""
+    """Every object of a recorded program and of the fixtures, these inside their archives too."""
     stores = [os.path.join(work, "vm", "profiles-v1")]
     record(build, source, stores[0])
     fixtures = os.path.join(source, "tests", "fixtures")
@@ -136,8 +136,9 @@ def test_recorded(build, source, work):
             os.mkdir(stores[-1])
             subprocess.run(["tar", "-xf", os.path.join(fixtures, name), "-C", stores[-1]], check=True)
     seen = 0
-    for store in stores:
-        server = Server(os.path.join(build, "varve"), store)
+    for served in stores + [os.path.join(fixtures, os.path.basename(store)) for store in stores[1:]]:
+        store = os.path.join(work, os.path.basename(served)) if served not in stores else served
+        server = Server(os.path.join(build, "varve"), served)
         for directory, _, names in os.walk(store):
             for name in names:
                 if not name.endswith(".bamlvalue"):
