@@ -37,13 +37,12 @@ static void population_json(vv_json *j, const vv_error_population *n)
     vv_json_end_obj(j);
 }
 
-static void failure_json(vv_json *j, const vv_profile *p, uint32_t node)
+static void failure_json(vv_json *j, const state *s, uint32_t node)
 {
-    const vv_counters *c = node == VV_NONE ? NULL : p->nodes[node].counters;
-    bool exact = c && !(p->fold->health & VV_HEALTH_COUNTER_SATURATED);
+    const vv_counters *c = node == VV_NONE ? NULL : s->l.loaded.profile->nodes[node].counters;
     vv_number_json(j, "context_calls", c, c ? c->started : 0);
     vv_number_json(j, "context_errors", c, c ? c->error : 0);
-    vv_ratio_json(j, "failure_rate", exact, c ? c->error : 0, c ? c->started : 0);
+    vv_ratio_json(j, "failure_rate", c && s->list.population.counts_whole, c ? c->error : 0, c ? c->started : 0);
 }
 
 static void fields_json(vv_json *j, const state *s, const vv_error_capture *c, const vv_stack *stack)
@@ -66,7 +65,7 @@ static void fields_json(vv_json *j, const state *s, const vv_error_capture *c, c
     vv_function_id_json(j, p, "throw_", true, c->function_id);
     vv_site_json(j, p, "throw_site", c->has_site ? &c->site : NULL);
     vv_value_view_json(j, "value", &value);
-    failure_json(j, p, stack->node);
+    failure_json(j, s, stack->node);
     vv_json_kv_bool(j, "stack_complete", stack->complete);
     vv_json_kv_u64(j, "stack_frames", stack->frames);
 }

@@ -28,6 +28,7 @@ static vv_error_population count_all(const vv_found *found, const vv_loaded *x)
         n.rethrown += f->errors[i].kind == 1;
     n.fresh = n.captures - n.rethrown;
     n.errored_calls = x->digest->totals.errors;
+    n.counts_whole = vv_counts_whole(f);
     n.lost_known = found->execution->has_end;
     const unsigned first = VV_H_error_capture_attempt_transport_exceeded,
                    last = VV_H_error_capture_evidence_publish_failed;

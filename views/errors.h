@@ -12,6 +12,7 @@ typedef struct {
     bool known;                      /* false where the fold failed */
     uint64_t captures, fresh, rethrown;
     vv_u128 errored_calls;           /* counted in every call that an error ends */
+    bool counts_whole;               /* as vv_counts_whole */
     bool lost_known;                 /* the writer's count stands in the record of the end */
     uint64_t lost;                   /* errors that it could not record */
     uint64_t links_lost, links_unresolved; /* spans that an error ended which was lost, or is not there */

@@ -183,6 +183,15 @@ void vv_capture_text(char out[VV_CAPTURE_TEXT], const vv_capture_id *c)
     snprintf(out + strlen(out), 22, "~%" PRIu64, vv_capture_ordinal(c));
 }
 
+bool vv_counts_whole(const vv_fold *f)
+{
+    bool whole = !f->failed && !(f->health & VV_HEALTH_COUNTER_SATURATED);
+    for (size_t i = 0; i < f->issue_count && whole; i++)
+        whole = f->issues[i].kind != VV_ISSUE_MISSING_SEGMENT && f->issues[i].kind != VV_ISSUE_CORRUPT_SEGMENT
+            && f->issues[i].kind != VV_ISSUE_GROUP_COUNT;
+    return whole;
+}
+
 static bool number_of(vv_str s, uint64_t *ret)
 {
     uint64_t v = 0;

@@ -73,6 +73,12 @@ bool vv_thread_named(vv_str s, const vv_thread_ref *root, vv_thread_ref *ret);
 bool vv_call_named(vv_str s, const vv_thread_ref *root, vv_call_ref *ret);
 bool vv_capture_named(vv_str s, const vv_thread_ref *root, vv_capture_id *ret);
 
+/*
+ * Are counts of the execution what was counted so far? Not where segments are missing, or a counter is full: no ratio
+ * can be made of such. Takes as long as there are issues.
+ */
+bool vv_counts_whole(const vv_fold *f);
+
 /* Fields of an open object. A NULL stands for what is not known. */
 void vv_call_id_json(vv_json *j, const char *key, const vv_call_ref *c);
 void vv_thread_id_json(vv_json *j, const char *key, const vv_thread_ref *t);

@@ -305,7 +305,7 @@ void vv_context_totals_json(vv_json *j, const vv_profile *p, uint32_t node, vv_u
         return;
     const vv_node *n = &p->nodes[node];
     const vv_counters *c = n->counters;
-    bool overflow = n->flags & VV_NODE_OVERFLOW, saturated = p->fold->health & VV_HEALTH_COUNTER_SATURATED;
+    bool overflow = n->flags & VV_NODE_OVERFLOW;
     vv_json_key(j, "id");
     if (overflow) {
         char id[VV_OVERFLOW_ID];
@@ -319,7 +319,7 @@ void vv_context_totals_json(vv_json *j, const vv_profile *p, uint32_t node, vv_u
     vv_json_kv_i128(j, "open", vv_counters_open(c));
     vv_json_kv_u64(j, "errors", c->error);
     vv_json_kv_u64(j, "cancelled", c->cancelled);
-    vv_ratio_json(j, "failure_rate", !overflow && !saturated, c->error, c->started);
+    vv_ratio_json(j, "failure_rate", !overflow && vv_counts_whole(p->fold), c->error, c->started);
     vv_json_kv_u128(j, "errors_below", errors_below);
     vv_json_kv_u128(j, "inclusive_ns", c->inclusive_ns);
     vv_json_kv_u128(j, "self_ns", n->self_ns);
