@@ -16,7 +16,7 @@
 #include "runtime/shield.h"
 
 static const uint64_t default_memory = 256ULL << 20, default_project = 10ULL << 30, default_free = 1ULL << 30;
-static const uint64_t flush_limit_ms = 5000, values_limit_ms = 2500, stop_limit_ms = 1000;
+static const uint64_t flush_limit_ms = 5000, values_limit_ms = 3500, stop_limit_ms = 1000;
 
 /* Sessions that own nothing: what a host gets where there is nothing to own. */
 static varve_session off_configured = {.state = VARVE_OFF_CONFIGURED,
