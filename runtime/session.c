@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "runtime/shield.h"
 
-static const uint64_t default_memory = 256ULL << 20, default_project = 10ULL << 30, default_free = 1ULL << 30;
+static const uint64_t default_project = 10ULL << 30, default_free = 1ULL << 30;
 static const uint64_t flush_limit_ms = 5000, values_limit_ms = 3500, stop_limit_ms = 1000;
 
 /* Sessions that own nothing: what a host gets where there is nothing to own. */
@@ -183,6 +183,13 @@ static bool has_descriptors(vv_error *err)
     return false;
 }
 
+static uint64_t default_memory(void)
+{
+    struct rlimit r;
+    bool limited = getrlimit(RLIMIT_AS, &r) == 0 && r.rlim_cur != RLIM_INFINITY;
+    return vv_sizing_total(limited ? r.rlim_cur : UINT64_MAX);
+}
+
 /* The store, and the clock's zero. The consumer measures the clock. */
 static bool open_store(varve_session *s, const varve_options *o, const vv_session_test *test, vv_error *err)
 {
@@ -230,7 +237,7 @@ varve_session *vv_session_open(const varve_options *options, const vv_session_te
     if (!enabled())
         return &off_configured;
     vv_sizing sizing;
-    if (!vv_sizing_derive(o.memory_bytes ? o.memory_bytes : default_memory, &sizing))
+    if (!vv_sizing_derive(o.memory_bytes ? o.memory_bytes : default_memory(), &sizing))
         return &off_memory;
     varve_session *s = aligned_alloc(64, (sizeof *s + 63) / 64 * 64);
     if (!s)

@@ -15,6 +15,11 @@ static uint64_t at_least(uint64_t v, uint64_t lo)
     return v < lo ? lo : v;
 }
 
+uint64_t vv_sizing_total(uint64_t address_space)
+{
+    return clamp(address_space / 8, VV_MEMORY_MIN, 256 * MI);
+}
+
 bool vv_sizing_derive(uint64_t total, vv_sizing *ret)
 {
     if (total < VV_MEMORY_MIN)

@@ -25,5 +25,11 @@ typedef struct {
     uint64_t single_value;             /* bytes */
 } vv_sizing;
 
+/*
+ * The total where the host says none: 256 MiB, or an eighth of the address space that the process may have (UINT64_MAX:
+ * no limit), as what the profiler takes the program has no more; not less than VV_MEMORY_MIN.
+ */
+uint64_t vv_sizing_total(uint64_t address_space);
+
 /* False where total is below VV_MEMORY_MIN. */
 VV_MUST_CHECK bool vv_sizing_derive(uint64_t total, vv_sizing *ret);

@@ -61,7 +61,8 @@ typedef struct {
     size_t struct_size;           /* sizeof(varve_options) */
     const char *host_version;     /* "mylang 1.0", stored in the stream's header */
     const char *store_root; /* a profiles-v1 directory; default: the nearest .baml at or above the working directory */
-    uint64_t memory_bytes;        /* all memory of the profiler; default 256 MiB, at least 8,921,088 */
+    uint64_t memory_bytes;        /* all memory of the profiler, at least 8,921,088; default 256 MiB, or an eighth of
+                                   * RLIMIT_AS where that is less */
     uint64_t max_project_bytes;   /* of the store on disk; default 10 GiB */
     uint64_t minimum_free_bytes;  /* of the file system; default 1 GiB */
     const uint64_t *publish_interval_ms; /* pointer, as 0 is a value (publish on every pass); default 1000 */

@@ -192,6 +192,17 @@ START_TEST(gate_derived_sizing)
 }
 END_TEST
 
+/* What the profiler takes by itself, of a limited address space. */
+START_TEST(gate_default_memory)
+{
+    ck_assert_uint_eq(vv_sizing_total(UINT64_MAX), 268435456);
+    ck_assert_uint_eq(vv_sizing_total(2147483648), 268435456);
+    ck_assert_uint_eq(vv_sizing_total(1073741824), 134217728);
+    ck_assert_uint_eq(vv_sizing_total(71368704), 8921088);
+    ck_assert_uint_eq(vv_sizing_total(1000), 8921088);
+}
+END_TEST
+
 START_TEST(gate_sizing_refuses_too_little)
 {
     vv_sizing z = {.slots = 7};
@@ -210,6 +221,7 @@ int main(void)
     tcase_add_loop_test(c, gate_least_charges, 0, (int)VV_ARRAY_LEN(least));
     tcase_add_test(c, charges_of_a_block);
     tcase_add_loop_test(c, gate_derived_sizing, 0, (int)VV_ARRAY_LEN(sizes));
+    tcase_add_test(c, gate_default_memory);
     tcase_add_test(c, gate_sizing_refuses_too_little);
     return test_run();
 }
