@@ -305,6 +305,17 @@ static bool add_encoded(vv_writer *w, vv_exec *x)
     return true;
 }
 
+/*
+ * What rows may take of a segment: what the facts leave, but where these are large all of it, as else each segment
+ * before the last one would keep room for facts that don't come.
+ */
+static size_t room_for_rows(size_t room, size_t facts, size_t least)
+{
+    if (facts <= room / 2)
+        room -= facts;
+    return room > least ? room - OVERFLOW_MAX : least;
+}
+
 /* Seals what a live execution has, over as many segments as it takes; facts go with the last rows. */
 static bool add_live(vv_writer *w, vv_exec *x)
 {
@@ -313,7 +324,7 @@ static bool add_live(vv_writer *w, vv_exec *x)
         size_t facts = (size_t)facts_bytes(&x->facts);
         if (segment_is_full(w, VV_GROUP_FIXED + LEAST + facts) && !end_segment(w))
             return false;
-        size_t room = room_left(w), rows_room = room > LEAST + facts ? room - facts - OVERFLOW_MAX : LEAST;
+        size_t rows_room = room_for_rows(room_left(w), facts, LEAST);
         size_t refs_room = (size_t)(w->refs_cap - w->refs_used - 1) * ROW_MAX;
         vv_wr_reset(&w->cct);
         uint32_t refs;

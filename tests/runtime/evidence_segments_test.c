@@ -296,6 +296,32 @@ START_TEST(gate_runtime_id_above_calls_without_frames)
 }
 END_TEST
 
+/* More facts than a segment is to hold, and many contexts: the segments before the last one are full of these. */
+START_TEST(gate_large_facts_leave_room_for_rows)
+{
+    enum { DEEP = 3000 };
+    run r;
+    begin(&r);
+    vv_decoder *d = &r.g.session->decoder;
+    d->facts_due = UINT64_MAX;
+    uint64_t before = vv_wstore_high(r.g.session->store, VV_PLANE_DATA);
+    for (unsigned i = 0; i < DEEP; i++)
+        call_for(&r, 1, VARVE_ERROR);
+    ck_assert(publish(r.g.session));
+    uint64_t rows = DEEP * (uint64_t)(VV_CCT_ROW_MIN + VV_TUPLE_MAX);
+    ck_assert_uint_le(vv_wstore_high(r.g.session->store, VV_PLANE_DATA) - before,
+                      rows / r.g.session->sizing.segment_target + 4);
+    d->facts_due = d->fact_limit;
+    for (unsigned i = 0; i < DEEP; i++)
+        end(&r);
+    vv_accounting a;
+    look *l = finish_checked(&r, &a);
+    assert_no_loss(&a);
+    ck_assert(l->fold->complete);
+    rig_remove(&r.g);
+}
+END_TEST
+
 int main(void)
 {
     TCase *c = test_case("segments", 60);
@@ -305,6 +331,7 @@ int main(void)
     tcase_add_test(c, gate_blocked_store_copies_nothing);
     tcase_add_test(c, gate_failed_batch_is_lost_once);
     tcase_add_test(c, gate_spans_in_overflow);
+    tcase_add_test(c, gate_large_facts_leave_room_for_rows);
     tcase_add_test(c, gate_runtime_id_above_calls_without_frames);
     return test_run();
 }
