@@ -36,15 +36,32 @@ static bool try_reserve(vv_governor *g, vv_pool pool, uint64_t n)
     return true;
 }
 
+static bool is_limited(const vv_governor *g, vv_pool pool, vv_owner owner)
+{
+    return owner == VV_OWN_VALUES && pool == VV_POOL_GENERAL && g->values_limit;
+}
+
+/* Within the owner's share, and the pool's. */
+static bool try_owner(vv_governor *g, vv_pool pool, vv_owner owner, uint64_t n)
+{
+    if (!is_limited(g, pool, owner))
+        return try_reserve(g, pool, n);
+    uint64_t used = atomic_fetch_add_explicit(&g->values_used, n, memory_order_relaxed);
+    if (n <= g->values_limit && used <= g->values_limit - n && try_reserve(g, pool, n))
+        return true;
+    atomic_fetch_sub_explicit(&g->values_used, n, memory_order_relaxed);
+    return false;
+}
+
 bool vv_reserve(vv_governor *g, vv_pool pool, vv_owner owner, uint64_t n)
 {
     n = vv_charge(owner, n);
     bool denied = g->test.denies && g->test.denies(g->test.ctx, owner);
-    if (!denied && try_reserve(g, pool, n))
+    if (!denied && try_owner(g, pool, owner, n))
         return true;
     if (g->relieve) {
         g->relieve(g->relief_ctx);
-        if (!denied && try_reserve(g, pool, n))
+        if (!denied && try_owner(g, pool, owner, n))
             return true;
     }
     atomic_fetch_add_explicit(&g->denials[pool][owner], 1, memory_order_relaxed);
@@ -53,8 +70,12 @@ bool vv_reserve(vv_governor *g, vv_pool pool, vv_owner owner, uint64_t n)
 
 void vv_release(vv_governor *g, vv_pool pool, vv_owner owner, uint64_t n)
 {
-    if (n)
-        atomic_fetch_sub_explicit(&g->pools[pool].used, vv_charge(owner, n), memory_order_acq_rel);
+    if (!n)
+        return;
+    n = vv_charge(owner, n);
+    if (is_limited(g, pool, owner))
+        atomic_fetch_sub_explicit(&g->values_used, n, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&g->pools[pool].used, n, memory_order_acq_rel);
 }
 
 void *vv_gov_alloc(vv_governor *g, vv_pool pool, vv_owner owner, size_t n)

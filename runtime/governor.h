@@ -45,6 +45,9 @@ struct vv_governor {
         uint64_t limit;
     } pools[VV_POOLS];
     _Atomic uint64_t denials[VV_POOLS][VV_OWNERS];
+    /* What Values may take of General, so that values that wait for a slow disk leave the rings their room; 0: all. */
+    uint64_t values_limit;
+    _Atomic uint64_t values_used;
     void (*relieve)(void *ctx);
     void *relief_ctx;
     vv_governor_test test;

@@ -17,7 +17,8 @@ void vv_objects_init(vv_objects *o, vv_governor *g)
 {
     uint8_t seed[16];
     vv_uuid4_new(seed);
-    *o = (vv_objects){.governor = g, .slot_count = VV_OBJECTS_FEW, .seed = vv_be64(seed) | 1};
+    *o = (vv_objects){.governor = g, .slot_count = VV_OBJECTS_FEW, .seed = vv_be64(seed) | 1,
+                      .most = VV_OBJECTS_AT_FIRST};
     o->last_next = &o->first;
     o->slots = o->few;
 }
@@ -125,11 +126,28 @@ static bool is_too_late(const vv_objects *o)
     return until && vv_clock_monotonic_ns() >= until;
 }
 
+static bool is_full(const vv_objects *o)
+{
+    return atomic_load_explicit(&o->count, memory_order_relaxed) >=
+           atomic_load_explicit(&o->most, memory_order_relaxed);
+}
+
+/* n were published in so long: how many may wait from now on. */
+static void note_speed(vv_objects *o, uint64_t ns, size_t n)
+{
+    if (!n)
+        return;
+    uint64_t each = ns / n + 1;
+    o->each_ns = o->each_ns ? (3 * o->each_ns + each) / 4 : each;
+    uint64_t most = VV_OBJECTS_NS / o->each_ns;
+    atomic_store_explicit(&o->most, most > VV_OBJECTS_LEAST ? most : VV_OBJECTS_LEAST, memory_order_relaxed);
+}
+
 int vv_objects_refused(const vv_objects *o, const vv_wstore *s)
 {
     vv_latch latch = vv_wstore_latch(s);
     if (latch == VV_LATCH_OPEN)
-        return is_too_late(o) ? CAS_WRITE_FAILED : -1;
+        return is_too_late(o) || is_full(o) ? CAS_WRITE_FAILED : -1;
     return latch == VV_LATCH_DISK ? DISK_GUARD_EXCEEDED : STORE_UNAVAILABLE;
 }
 
@@ -172,7 +190,8 @@ static void lose_all(vv_objects *o, void (*lost)(void *ctx, const vv_cid *cid, u
     }
     o->first = NULL;
     o->last_next = &o->first;
-    o->count = o->bytes = 0;
+    o->count = 0;
+    o->bytes = 0;
 }
 
 bool vv_objects_publish(vv_objects *o, vv_wstore *s, void (*lost)(void *ctx, const vv_cid *cid, unsigned code),
@@ -190,7 +209,9 @@ bool vv_objects_publish(vv_objects *o, vv_wstore *s, void (*lost)(void *ctx, con
         size_t n = 0;
         for (const vv_object *e = o->first; e && n < most; e = e->next)
             objects[n++] = (vv_wstore_object){e->cid, VV_CODEC_VALUE, e->body.bytes, e->body.len};
+        uint64_t before = vv_clock_monotonic_ns();
         bool going = vv_wstore_publish_objects(s, objects, n, out);
+        note_speed(o, vv_clock_monotonic_ns() - before, n);
         settle_first(o, s, out, n, lost, ctx);
         if (!going)
             return false;

@@ -13,7 +13,9 @@
 #include "runtime/body.h"
 #include "runtime/store.h"
 
-enum { VV_OBJECTS_FEW = 64 };
+enum { VV_OBJECTS_FEW = 64, VV_OBJECTS_LEAST = 64, VV_OBJECTS_AT_FIRST = 4096 };
+/* How long a cycle may be busy with values: the rings are not read meanwhile, and nothing else is published. */
+enum { VV_OBJECTS_NS = 2000000000 };
 
 typedef struct vv_object vv_object;
 
@@ -24,7 +26,10 @@ typedef struct {
     vv_object *few[VV_OBJECTS_FEW];
     size_t slot_count;              /* a power of two */
     uint64_t seed;
-    uint64_t count, bytes, equal;   /* equal: bodies that were waiting already, ever */
+    _Atomic uint64_t count;         /* any thread reads it */
+    uint64_t bytes, equal;          /* equal: bodies that were waiting already, ever */
+    uint64_t each_ns;               /* what one took of late; 0: none yet */
+    _Atomic uint64_t most;          /* so many may wait: what a cycle publishes in VV_OBJECTS_NS. Any thread */
     _Atomic uint64_t until_ns;      /* monotonic: what waits then is lost, as CasWriteFailed; 0: never. Any thread */
 } vv_objects;
 
@@ -38,8 +43,8 @@ void vv_objects_done(vv_objects *o);
  */
 VV_MUST_CHECK bool vv_objects_put(vv_objects *o, vv_body *body, vv_cid *ret_cid);
 
-/* -1; or where the store takes nothing any more, or there is no time left, the code of the loss of any value, which is
- * then not even copied or hashed. Any thread. */
+/* -1; or the code of the loss of any value, which is then not even copied or hashed: the store takes nothing any more,
+ * there is no time left, or as many wait as can be published in time. Any thread. */
 int vv_objects_refused(const vv_objects *o, const vv_wstore *s);
 
 /* Of the bodies that wait: for whether a cycle is due. */

@@ -246,6 +246,7 @@ varve_session *vv_session_open(const varve_options *options, const vv_session_te
     s->sizing = sizing;
     const uint64_t limits[VV_POOLS] = {sizing.control, sizing.manual, sizing.general};
     vv_governor_init(&s->governor, limits);
+    s->governor.values_limit = sizing.general / 4;
     if (test)
         s->governor.test = test->governor;
     vv_error err = {.code = VV_OK};

@@ -135,13 +135,13 @@ static uint64_t take_memory(run *r)
 {
     vv_governor *g = &r->g.session->governor;
     uint64_t n = g->pools[VV_POOL_GENERAL].limit - atomic_load(&g->pools[VV_POOL_GENERAL].used);
-    ck_assert(vv_reserve(g, VV_POOL_GENERAL, VV_OWN_VALUES, n));
+    ck_assert(vv_reserve(g, VV_POOL_GENERAL, VV_OWN_POPULATION, n));
     return n;
 }
 
 static void give_memory(run *r, uint64_t n)
 {
-    vv_release(&r->g.session->governor, VV_POOL_GENERAL, VV_OWN_VALUES, n);
+    vv_release(&r->g.session->governor, VV_POOL_GENERAL, VV_OWN_POPULATION, n);
 }
 
 /* All that was recorded is read while no memory is left. */

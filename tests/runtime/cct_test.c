@@ -222,7 +222,7 @@ START_TEST(gate_overflow_matrix)
 {
     fixture f = open_fixture();
     vv_governor *g = &f.g.session->governor;
-    ck_assert(vv_reserve(g, VV_POOL_GENERAL, VV_OWN_VALUES,
+    ck_assert(vv_reserve(g, VV_POOL_GENERAL, VV_OWN_POPULATION,
                          g->pools[VV_POOL_GENERAL].limit - atomic_load(&g->pools[VV_POOL_GENERAL].used)));
     ck_assert_uint_eq(vv_cct_intern(&f.c, VV_NODE_NONE, 1, 0, VV_EDGE_ROOT), VV_NODE_NONE);
     for (unsigned r = 0; r < VV_OVERFLOW_REASONS; r++)

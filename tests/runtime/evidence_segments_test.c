@@ -322,6 +322,61 @@ START_TEST(gate_large_facts_leave_room_for_rows)
 }
 END_TEST
 
+/* As many values wait as can be published in time; the others are lost by themselves, before they are copied, and once
+ * there is room again the next ones are taken. */
+START_TEST(gate_values_come_faster_than_the_disk)
+{
+    run r;
+    begin(&r);
+    atomic_store(&r.g.session->decoder.objects.most, 3);
+    for (int64_t i = 0; i < 10; i++) {
+        call_for(&r, 1, VARVE_INPUT);
+        give(r.t, VARVE_INPUT, 100 + i);
+        end(&r);
+        settle(r.g.session);
+    }
+    captures = 0;
+    call_for(&r, 1, VARVE_INPUT);
+    ck_assert_ptr_null(varve_value_begin(r.t, VARVE_INPUT));
+    ck_assert_uint_eq(captures, 0);
+    end(&r);
+    ck_assert(publish(r.g.session));
+    ck_assert_uint_ge(atomic_load(&r.g.session->decoder.objects.most), VV_OBJECTS_LEAST);
+    call_for(&r, 1, VARVE_INPUT);
+    give(r.t, VARVE_INPUT, 200);
+    end(&r);
+    vv_accounting a;
+    look *l = finish_checked(&r, &a);
+    ck_assert_uint_eq(a.v[VV_ACCOUNT_VALUE_LOST_CAS_WRITE], 8);
+    ck_assert(!span_of(l, 13)->input.lost);
+    rig_remove(&r.g);
+}
+END_TEST
+
+/* However many values are on their way, three quarters of General are left to the calls. */
+START_TEST(gate_values_leave_room_for_calls)
+{
+    run r;
+    begin(&r);
+    vv_governor *g = &r.g.session->governor;
+    uint64_t taken = 0, each = 1 << 16;
+    while (vv_reserve(g, VV_POOL_GENERAL, VV_OWN_VALUES, each))
+        taken += each;
+    ck_assert_uint_le(taken, g->pools[VV_POOL_GENERAL].limit / 4);
+    ck_assert_uint_gt(taken + each, g->pools[VV_POOL_GENERAL].limit / 4 - each);
+    uint64_t rest = g->pools[VV_POOL_GENERAL].limit - atomic_load(&g->pools[VV_POOL_GENERAL].used);
+    ck_assert(vv_reserve(g, VV_POOL_GENERAL, VV_OWN_POPULATION, rest));
+    vv_release(g, VV_POOL_GENERAL, VV_OWN_POPULATION, rest);
+    for (; taken; taken -= each)
+        vv_release(g, VV_POOL_GENERAL, VV_OWN_VALUES, each);
+    ck_assert(vv_reserve(g, VV_POOL_GENERAL, VV_OWN_VALUES, each));
+    vv_release(g, VV_POOL_GENERAL, VV_OWN_VALUES, each);
+    vv_accounting a;
+    finish_checked(&r, &a);
+    rig_remove(&r.g);
+}
+END_TEST
+
 int main(void)
 {
     TCase *c = test_case("segments", 60);
@@ -330,6 +385,8 @@ int main(void)
     tcase_add_test(c, gate_pressure_that_passes);
     tcase_add_test(c, gate_blocked_store_copies_nothing);
     tcase_add_test(c, gate_failed_batch_is_lost_once);
+    tcase_add_test(c, gate_values_come_faster_than_the_disk);
+    tcase_add_test(c, gate_values_leave_room_for_calls);
     tcase_add_test(c, gate_spans_in_overflow);
     tcase_add_test(c, gate_large_facts_leave_room_for_rows);
     tcase_add_test(c, gate_runtime_id_above_calls_without_frames);
