@@ -150,6 +150,8 @@ static void new_runtime_id(varve_session *s, uint8_t out[16])
 
 varve_root *varve_root_begin(varve_engine *engine, const uint8_t *runtime_id, varve_thread **ret_thread)
 {
+    if (!ret_thread)
+        return NULL;
     *ret_thread = NULL;
     if (!engine || !vv_session_active(engine->session))
         return NULL;

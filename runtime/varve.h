@@ -200,8 +200,8 @@ VARVE_API uint32_t varve_site_add(varve_engine *engine, uint32_t file, uint32_t 
 /* Raw counter of the profiler's clock (rdtsc where the kernel trusts it, else monotonic ns). */
 VARVE_API uint64_t varve_ticks(void);
 
-/* Begins an execution and its root thread. runtime_id: 16 bytes the host knows the run by, NULL = random. NULL where
- * inactive (*ret_thread is NULL too). Neither blocks nor touches the file system. */
+/* Begins an execution and its root thread, in *ret_thread (required). runtime_id: 16 bytes the host knows the run by,
+ * NULL = random. NULL where inactive (*ret_thread is NULL too). Neither blocks nor touches the file system. */
 VARVE_API varve_root *varve_root_begin(varve_engine *engine, const uint8_t *runtime_id, varve_thread **ret_thread);
 /* Records the result; the first one wins, and a later call, even after the execution is over, does nothing.
  * Descendants may go on; the execution ends when its result is known and its last thread has ended, in either order. */

@@ -142,6 +142,16 @@ START_TEST(gate_one_unwind_two_links)
 }
 END_TEST
 
+START_TEST(a_root_needs_its_thread)
+{
+    run r = begin(0);
+    ck_assert_ptr_null(varve_root_begin(r.g.engine, NULL, NULL));
+    call_once(r.t, r.f[0]);
+    finish(&r);
+    rig_remove(&r.g);
+}
+END_TEST
+
 START_TEST(gate_unselected_error_leaves_nothing)
 {
     run r = begin(VARVE_ALL_ROLES);
@@ -320,6 +330,7 @@ int main(void)
     TCase *c = test_case("evidence", 60);
     tcase_add_test(c, gate_root_selects_all_roles);
     tcase_add_test(c, gate_one_unwind_two_links);
+    tcase_add_test(c, a_root_needs_its_thread);
     tcase_add_test(c, gate_unselected_error_leaves_nothing);
     tcase_add_test(c, gate_manual_inputs_only);
     tcase_add_test(c, gate_caught_error_has_no_link);
