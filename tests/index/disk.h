@@ -16,14 +16,15 @@ typedef struct {
     uint64_t bytes_opened; /* before the folds */
 } disk;
 
-/* Until the clock that stamps files has gone on: what is written before is older than what is read after. */
+/* Until the clock that stamps files has passed this moment: what is written before is older than what is read after.
+ * Times of files may be finer than that clock's steps, so one step of it is not enough. */
 static inline void disk_settle(void)
 {
-    struct timespec a, b;
-    clock_gettime(CLOCK_REALTIME_COARSE, &a);
+    struct timespec now, stamps;
+    clock_gettime(CLOCK_REALTIME, &now);
     do
-        clock_gettime(CLOCK_REALTIME_COARSE, &b);
-    while (a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec);
+        clock_gettime(CLOCK_REALTIME_COARSE, &stamps);
+    while (stamps.tv_sec < now.tv_sec || (stamps.tv_sec == now.tv_sec && stamps.tv_nsec <= now.tv_nsec));
 }
 
 static inline void disk_write(const char *path, const void *p, size_t n)
