@@ -305,8 +305,14 @@ static void open_checked(vv_database *d)
         make_anew(d);
     } else {
         close_db(d);
-        if (f == USELESS && d->path && !d->writes && open_readonly(d))
-            return;
+        if (f == USELESS && d->path) {
+            /* The lock could be had, but not the files that writing needs beside it: their directory is read-only. */
+            d->gave_up_writing = d->gave_up_writing || d->writes;
+            d->writes = false;
+            vv_close(&d->lock_fd);
+            if (open_readonly(d))
+                return;
+        }
         vv_database_say(d, "index: %s can't be used; going on without one", d->path ? d->path : "memory");
         give_up(d);
     }
