@@ -45,6 +45,7 @@ begin()
 {
     runs=0
     mkfifo "$dir/in" 2>/dev/null
+    : >"$dir/program.out" # what the one before has said is not this one's word
     "$program" "$@" <"$dir/in" >"$dir/program.out" 2>"$dir/program.err" &
     host=$!
     exec 9>"$dir/in"
