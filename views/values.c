@@ -70,7 +70,8 @@ bool vv_value_stamp(vv_query *q, char out[VV_VALUE_STAMP])
         vv_cas_path(path, &cid);
         found = vv_source_ident(q->look->store->source, path, &ident, NULL) == VV_OK;
     }
-    snprintf(out, VV_VALUE_STAMP, "object %" PRIu64 " %" PRIu64 " %" PRId64, ident.size, ident.inode, ident.mtime_ns);
+    snprintf(out, VV_VALUE_STAMP, "object %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRId64 " %" PRId64, ident.size,
+             ident.device, ident.inode, ident.mtime_ns, ident.ctime_ns);
     return found;
 }
 

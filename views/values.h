@@ -27,7 +27,7 @@ VV_MUST_CHECK vv_code vv_query_cid(vv_query *q, vv_cid *ret, vv_error *err);
 VV_MUST_CHECK vv_code vv_query_object(vv_query *q, vv_object *ret, vv_error *err);
 
 /* What the object's file is now, for tags of answers about it: cheap, nothing is opened. False where it has none. */
-enum { VV_VALUE_STAMP = 96 };
+enum { VV_VALUE_STAMP = 128 };
 bool vv_value_stamp(vv_query *q, char out[VV_VALUE_STAMP]);
 
 /* A value with its body, and the place in it that the parameter "path" leads to. */
