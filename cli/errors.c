@@ -153,15 +153,18 @@ static int show(const vv_cli *c, vv_query *q)
     vv_found f;
     vv_loaded x = {NULL, NULL};
     vv_error_list l = {.depth = NULL};
-    vv_code rc = vv_query_execution(q, q->id, "id", &f, &err);
+    bool one = q->sub.p != NULL;
+    vv_code rc = one ? VV_OK : vv_error_list_read(&l, q, &err);
+    if (rc == VV_OK)
+        rc = vv_query_execution(q, q->id, "id", &f, &err);
     if (rc == VV_OK)
         rc = vv_query_load(q, &f, &x, &err);
     if (rc == VV_OK)
-        rc = q->sub.n ? vv_error_list_find(&l, q, &f, &x, &err) : vv_error_list_make(&l, q, &f, &x, &err);
+        rc = one ? vv_error_list_find(&l, q, &f, &x, &err) : vv_error_list_make(&l, q, &f, &x, &err);
     int status = VV_EXIT_OK;
     if (rc != VV_OK)
         status = vv_cli_fail_view(c, q, &err);
-    else if (q->sub.n)
+    else if (one)
         print_one(&l, &f, x.profile);
     else
         print_list(&l, &f, &x);

@@ -198,15 +198,18 @@ static int show(const vv_cli *c, vv_query *q)
     vv_loaded x = {NULL, NULL};
     vv_span_list l = {0};
     uint32_t at = 0;
-    vv_code rc = vv_query_execution(q, q->id, "id", &f, &err);
+    bool one = q->sub.p != NULL;
+    vv_code rc = one ? VV_OK : vv_span_list_read(&l, q, &err);
+    if (rc == VV_OK)
+        rc = vv_query_execution(q, q->id, "id", &f, &err);
     if (rc == VV_OK)
         rc = vv_query_load(q, &f, &x, &err);
     if (rc == VV_OK)
-        rc = q->sub.n ? vv_span_find(q, x.profile, &at, &err) : vv_span_list_make(&l, q, x.profile, &err);
+        rc = one ? vv_span_find(q, x.profile, &at, &err) : vv_span_list_make(&l, q, x.profile, &err);
     int status = VV_EXIT_OK;
     if (rc != VV_OK)
         status = vv_cli_fail_view(c, q, &err);
-    else if (q->sub.n)
+    else if (one)
         status = print_one(&f, x.profile, at);
     else
         print_list(&l, &f, &x);

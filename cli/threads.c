@@ -85,7 +85,9 @@ static int show(const vv_cli *c, vv_query *q)
     vv_found f;
     vv_loaded x = {NULL, NULL};
     vv_lane_list l = {.known = false};
-    vv_code rc = vv_query_execution(q, q->id, "id", &f, &err);
+    vv_code rc = vv_lane_list_read(&l, q, &err);
+    if (rc == VV_OK)
+        rc = vv_query_execution(q, q->id, "id", &f, &err);
     if (rc == VV_OK)
         rc = vv_query_load(q, &f, &x, &err);
     if (rc == VV_OK)

@@ -145,7 +145,9 @@ vv_code vv_answer_errors(vv_answer *a, vv_query *q, vv_error *err)
     state *s = new_state(q, err);
     if (!s)
         return VV_ERR_NOMEM;
-    vv_code rc = vv_listing_load(&s->l, q, err);
+    vv_code rc = vv_error_list_read(&s->list, q, err);
+    if (rc == VV_OK)
+        rc = vv_listing_load(&s->l, q, err);
     if (rc == VV_OK)
         rc = vv_error_list_make(&s->list, q, &s->l.found, &s->l.loaded, err);
     if (rc != VV_OK) {
@@ -247,7 +249,10 @@ static void find_neighbours(state *s)
 
 static vv_code prepare(state *s, vv_query *q, vv_error *err)
 {
-    vv_code rc = vv_listing_load(&s->l, q, err);
+    static const char *const names[] = {NULL};
+    vv_code rc = vv_query_check(q, names, err);
+    if (rc == VV_OK)
+        rc = vv_listing_load(&s->l, q, err);
     const vv_profile *p = s->l.loaded.profile;
     if (rc == VV_OK)
         rc = vv_error_list_find(&s->list, q, &s->l.found, &s->l.loaded, err);

@@ -129,33 +129,31 @@ static vv_code fill(vv_error_list *l, const vv_found *f, const vv_loaded *x, vv_
     return rc == VV_OK ? find_terminals(l, x->profile->fold, err) : rc;
 }
 
-vv_code vv_error_list_make(vv_error_list *ret, vv_query *q, const vv_found *f, const vv_loaded *x, vv_error *err)
+vv_code vv_error_list_read(vv_error_list *ret, vv_query *q, vv_error *err)
 {
     static const char *const names[] = {"limit", "cursor", NULL};
-    const vv_fold *fold = x->profile->fold;
     *ret = (vv_error_list){.depth = NULL};
     vv_code rc = vv_query_check(q, names, err);
-    if (rc == VV_OK)
-        rc = vv_page_read(&ret->page, q, "errors", sizeof(vv_capture_id), err);
-    if (rc == VV_OK)
-        rc = vv_page_room(&ret->page, err);
+    return rc == VV_OK ? vv_page_read(&ret->page, q, "errors", sizeof(vv_capture_id), err) : rc;
+}
+
+vv_code vv_error_list_make(vv_error_list *l, const vv_query *q, const vv_found *f, const vv_loaded *x, vv_error *err)
+{
+    const vv_fold *fold = x->profile->fold;
+    vv_code rc = vv_page_room(&l->page, err);
     if (rc != VV_OK)
         return rc;
     for (size_t i = 0; i < fold->error_count && !fold->failed; i++)
-        vv_page_offer(&ret->page, fold->errors[i].id.b, (uint32_t)i);
-    vv_page_sort(&ret->page, q, "errors");
-    return fill(ret, f, x, err);
+        vv_page_offer(&l->page, fold->errors[i].id.b, (uint32_t)i);
+    vv_page_sort(&l->page, q, "errors");
+    return fill(l, f, x, err);
 }
 
 vv_code vv_error_list_find(vv_error_list *ret, vv_query *q, const vv_found *f, const vv_loaded *x, vv_error *err)
 {
-    static const char *const names[] = {NULL};
     const vv_fold *fold = x->profile->fold;
     vv_capture_id id;
     *ret = (vv_error_list){.page = {.key_len = sizeof id, .limit = 1}};
-    vv_code rc = vv_query_check(q, names, err);
-    if (rc != VV_OK)
-        return rc;
     if (!vv_capture_named(q->sub, &fold->root, &id))
         return vv_query_fail(q, "error", err, "is not an error's id: use its full id, or thread~number such as 1~2");
     uint32_t at = fold->failed ? VV_MAP_NONE : vv_map_find(&fold->error_map, id.b);
@@ -165,7 +163,7 @@ vv_code vv_error_list_find(vv_error_list *ret, vv_query *q, const vv_found *f, c
                        fold->failed ? "the data of that execution is damaged: none of its errors can be shown"
                                     : "no error of that id was recorded");
     }
-    rc = vv_page_room(&ret->page, err);
+    vv_code rc = vv_page_room(&ret->page, err);
     if (rc != VV_OK)
         return rc;
     vv_page_offer(&ret->page, id.b, at);

@@ -33,8 +33,10 @@ typedef struct {
     size_t terminal_count;
 } vv_error_list;
 
-/* The parameters that page. */
-VV_MUST_CHECK vv_code vv_error_list_make(vv_error_list *ret, vv_query *q, const vv_found *f, const vv_loaded *x,
+/* Reads the parameters that page, before an execution is loaded. */
+VV_MUST_CHECK vv_code vv_error_list_read(vv_error_list *ret, vv_query *q, vv_error *err);
+/* Fills what was read. */
+VV_MUST_CHECK vv_code vv_error_list_make(vv_error_list *l, const vv_query *q, const vv_found *f, const vv_loaded *x,
                                          vv_error *err);
 /* The one error that q->sub names, as the only item: ARG, NOTFOUND. */
 VV_MUST_CHECK vv_code vv_error_list_find(vv_error_list *ret, vv_query *q, const vv_found *f, const vv_loaded *x,

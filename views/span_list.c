@@ -146,6 +146,17 @@ static bool same_function(const vv_function *a, const vv_function *b)
     return vv_function_name_key(a, a->id, sa, &na) == vv_function_name_key(b, b->id, sb, &nb) && vv_str_eq(na, nb);
 }
 
+/* Does the execution know a function of that number: by its table, its contexts, or a call of it? */
+static bool number_is_known(const vv_profile *p, uint32_t id)
+{
+    bool known = vv_function_table_find(&p->table, id) != NULL;
+    for (uint32_t i = 0; i < p->function_count && !known; i++)
+        known = p->functions[i].id == id;
+    for (size_t i = 0; i < p->fold->span_count && !known; i++)
+        known = p->fold->spans[i].has_start && p->fold->spans[i].start.function_id == id;
+    return known;
+}
+
 static vv_code read_function(vv_query *q, const vv_profile *p, vv_span_filter *f, vv_error *err)
 {
     const vv_str *s = vv_query_value(q, "function");
@@ -157,7 +168,7 @@ static vv_code read_function(vv_query *q, const vv_profile *p, vv_span_filter *f
     f->function = *s;
     f->function_kind = VV_NAME_NUMBER;
     if (number_after_hash(*s, &f->function_id))
-        return VV_OK;
+        return number_is_known(p, f->function_id) ? VV_OK : absent(q, p, "function", err);
     f->function_kind = VV_NAME_DEFINITION_KEY;
     for (uint32_t i = 0; i < t->function_count; i++)
         if (key_is(&t->functions[i], *s))
@@ -237,13 +248,14 @@ static void put_key(uint8_t key[VV_PAGE_KEY], const vv_fold_span *s, bool by_dur
 static void count_calls(vv_span_population *n, const vv_span_filter *f, const vv_profile *p)
 {
     uint32_t only = f->has_context ? vv_node_of(p, &f->context) : VV_NONE;
-    n->calls_known = !(f->has_function && f->has_context && f->context.overflow);
+    n->calls_known = true;
     for (uint32_t i = 0; i < p->node_count; i++) {
         const vv_node *node = &p->nodes[i];
         if (f->has_context && i != only)
             continue;
-        if (f->has_function
-            && (node->function == VV_NONE || !function_matches(f, p, p->functions[node->function].id)))
+        if (f->has_function && node->function == VV_NONE)
+            n->calls_known = false; /* some of its calls may be those of the function */
+        else if (f->has_function && !function_matches(f, p, p->functions[node->function].id))
             continue;
         n->calls += node->counters->started;
         n->selected += node->counters->selected;
@@ -284,7 +296,6 @@ static vv_code read_filter(vv_query *q, const vv_profile *p, vv_span_filter *f, 
     return rc;
 }
 
-/* What needs no execution to be wrong. */
 static vv_code read_plain(vv_query *q, vv_span_filter *f, vv_error *err)
 {
     static const char *const names[] = {"function", "status", "thread", "context", "reason", "from", "to",
@@ -303,20 +314,24 @@ static vv_code read_plain(vv_query *q, vv_span_filter *f, vv_error *err)
     return rc;
 }
 
-vv_code vv_span_list_make(vv_span_list *ret, vv_query *q, const vv_profile *p, vv_error *err)
+vv_code vv_span_list_read(vv_span_list *ret, vv_query *q, vv_error *err)
 {
     *ret = (vv_span_list){.population = {.known = false}};
     vv_code rc = read_plain(q, &ret->filter, err);
     if (rc == VV_OK)
         rc = vv_page_read(&ret->page, q, "spans", ret->filter.by_duration ? BY_DURATION : BY_START, err);
+    return rc;
+}
+
+vv_code vv_span_list_make(vv_span_list *l, vv_query *q, const vv_profile *p, vv_error *err)
+{
+    vv_code rc = read_filter(q, p, &l->filter, err);
     if (rc == VV_OK)
-        rc = read_filter(q, p, &ret->filter, err);
-    if (rc == VV_OK)
-        rc = vv_page_room(&ret->page, err);
+        rc = vv_page_room(&l->page, err);
     if (rc != VV_OK)
         return rc;
-    gather(ret, p);
-    vv_page_sort(&ret->page, q, "spans");
+    gather(l, p);
+    vv_page_sort(&l->page, q, "spans");
     return VV_OK;
 }
 

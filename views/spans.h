@@ -27,7 +27,7 @@ enum { VV_SPAN_STATUS_UNKNOWN = 4 };
 /* What stands beside the rows, so that no row means neither "did not happen" nor "all". */
 typedef struct {
     bool known;              /* false where the fold failed */
-    bool calls_known;        /* false for one function's part of an overflow bucket */
+    bool calls_known;        /* false where contexts without a function may hold calls of the one asked for */
     vv_u128 calls, selected; /* as counted in the contexts that the filter's function and context name */
     uint64_t retained;       /* spans of those */
     uint64_t matched;        /* of these, what all of the filter keeps */
@@ -41,8 +41,10 @@ typedef struct {
     vv_page page; /* rows are indexes of spans */
 } vv_span_list;
 
-/* The parameters that filter, order and page. NOTFOUND for a function, thread or context that the execution lacks. */
-VV_MUST_CHECK vv_code vv_span_list_make(vv_span_list *ret, vv_query *q, const vv_profile *p, vv_error *err);
+/* Reads the parameters that filter, order and page, as far as that needs no execution: before one is loaded. */
+VV_MUST_CHECK vv_code vv_span_list_read(vv_span_list *ret, vv_query *q, vv_error *err);
+/* Fills what was read. NOTFOUND for a function, thread or context that the execution lacks. */
+VV_MUST_CHECK vv_code vv_span_list_make(vv_span_list *l, vv_query *q, const vv_profile *p, vv_error *err);
 void vv_span_list_done(vv_span_list *l); /* accepts a zeroed one */
 
 /* The fields of a span, into an open object. */

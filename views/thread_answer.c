@@ -90,7 +90,9 @@ vv_code vv_answer_threads(vv_answer *a, vv_query *q, vv_error *err)
     if (!s)
         return VV_ERR_NOMEM;
     s->l.free_rest = free_state;
-    vv_code rc = vv_listing_load(&s->l, q, err);
+    vv_code rc = vv_lane_list_read(&s->list, q, err);
+    if (rc == VV_OK)
+        rc = vv_listing_load(&s->l, q, err);
     if (rc == VV_OK)
         rc = vv_lane_list_make(&s->list, q, s->l.loaded.profile, err);
     if (rc != VV_OK) {

@@ -105,29 +105,32 @@ static void offer_all(vv_lane_list *l)
     }
 }
 
-vv_code vv_lane_list_make(vv_lane_list *ret, vv_query *q, const vv_profile *p, vv_error *err)
+vv_code vv_lane_list_read(vv_lane_list *ret, vv_query *q, vv_error *err)
 {
     static const char *const names[] = {"limit", "cursor", NULL};
-    *ret = (vv_lane_list){.known = !p->fold->failed};
+    *ret = (vv_lane_list){.known = false};
     vv_code rc = vv_query_check(q, names, err);
-    if (rc == VV_OK)
-        rc = vv_page_read(&ret->page, q, "threads", KEY, err);
-    if (rc == VV_OK)
-        rc = vv_page_room(&ret->page, err);
+    return rc == VV_OK ? vv_page_read(&ret->page, q, "threads", KEY, err) : rc;
+}
+
+vv_code vv_lane_list_make(vv_lane_list *l, vv_query *q, const vv_profile *p, vv_error *err)
+{
+    vv_code rc = vv_page_room(&l->page, err);
     if (rc != VV_OK)
         return rc;
-    if (ret->known) {
+    l->known = !p->fold->failed;
+    if (l->known) {
         gathering g = {.all = NULL};
         vv_map_init(&g.map, sizeof(vv_thread_ref));
         bool good = gather_threads(&g, p->fold) && gather_calls(&g, p->fold);
-        ret->all = g.all;
-        ret->lanes = g.map.count;
+        l->all = g.all;
+        l->lanes = g.map.count;
         vv_map_done(&g.map);
         if (!good)
             return vv_fail(err, VV_ERR_NOMEM, "no memory for the threads of an execution");
-        offer_all(ret);
+        offer_all(l);
     }
-    vv_page_sort(&ret->page, q, "threads");
+    vv_page_sort(&l->page, q, "threads");
     return VV_OK;
 }
 

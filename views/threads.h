@@ -23,8 +23,10 @@ typedef struct {
     vv_page page;         /* rows are indexes of all */
 } vv_lane_list;
 
-/* The parameters that page. By start, unknown ones last, then by id. */
-VV_MUST_CHECK vv_code vv_lane_list_make(vv_lane_list *ret, vv_query *q, const vv_profile *p, vv_error *err);
+/* Reads the parameters that page, before an execution is loaded. */
+VV_MUST_CHECK vv_code vv_lane_list_read(vv_lane_list *ret, vv_query *q, vv_error *err);
+/* Fills what was read: by start, unknown ones last, then by id. */
+VV_MUST_CHECK vv_code vv_lane_list_make(vv_lane_list *l, vv_query *q, const vv_profile *p, vv_error *err);
 void vv_lane_list_done(vv_lane_list *l); /* accepts a zeroed one */
 
 enum { VV_LANE_ISSUES = 4 };

@@ -85,8 +85,11 @@ fails "spans: no function of that name" 5 "--function: that execution has no suc
 fails "spans: a duration that is none" 2 "--min-duration must be nanoseconds" spans --min-duration soon
 fails "spans: a call that is none" 2 "--call is not a call's id" spans --call x
 fails "spans: a call that was not kept" 5 "only counted" spans --call 1.77
+fails "spans: a call without a name" 2 "--call is not a call's id" spans --call ""
+fails "spans: a number that no function has" 5 "--function: that execution has no such function" spans --function "#99999"
 fails "spans: one call and a filter" 2 "goes with no other option" spans --call 1.1 --status ok
 fails "errors: an error that is none" 2 "--error is not an error's id" errors --error x
+fails "errors: an error without a name" 2 "--error is not an error's id" errors --error ""
 fails "errors: an error that is not there" 5 "no error of that id" errors --error 1~9
 fails "errors: one error and a page" 2 "goes with no other option" errors --error 1~1 -n 3
 fails "threads: too many rows" 2 "limit" threads -n 1001

@@ -203,6 +203,11 @@ done <<'TARGETS'
 404 /executions/latest/spans?thread=77
 400 /executions/latest/spans?thread=99999999999999999999
 404 /executions/latest/spans?function=nobody
+404 /executions/latest/spans?function=%2399999
+404 /executions/latest/spans?function=%2399999999999
+400 /executions/latest~7/spans?functoin=nobody
+400 /executions/latest~7/errors?limit=0
+400 /executions/latest~7/threads?cursor=AAAA
 404 /executions/latest/spans?context=0000000000000000000000000000000000000000000000000000000000000000
 404 /executions/latest/spans?context=overflow:none:call
 400 /executions/latest/spans/1

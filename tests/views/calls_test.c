@@ -90,6 +90,7 @@ START_TEST(pages_of_many_are_whole_and_ordered)
         if (pages)
             with(&q, "cursor", cursor);
         vv_query query = query_of(&q);
+        ck_assert_msg(vv_span_list_read(&l, &query, &err) == VV_OK, "%s", err.msg);
         ck_assert_msg(vv_span_list_make(&l, &query, p, &err) == VV_OK, "%s", err.msg);
         ck_assert_uint_eq(l.population.matched, MANY);
         ck_assert_uint_le(l.page.count, 1000);
@@ -155,6 +156,7 @@ START_TEST(deep_chains)
     vv_error err = {0};
     const parameters none = {.count = 0};
     vv_query query = query_of(&none);
+    ck_assert_msg(vv_error_list_read(&l, &query, &err) == VV_OK, "%s", err.msg);
     ck_assert_msg(vv_error_list_make(&l, &query, &found, &loaded, &err) == VV_OK, "%s", err.msg);
     ck_assert_uint_eq(l.page.count, 1);
     vv_stack stack = vv_error_stack(&l, p, &c);
@@ -198,6 +200,7 @@ START_TEST(an_error_that_ends_all)
     vv_error err = {0};
     const parameters none = {.count = 0};
     vv_query query = query_of(&none);
+    ck_assert_msg(vv_error_list_read(&l, &query, &err) == VV_OK, "%s", err.msg);
     ck_assert_msg(vv_error_list_make(&l, &query, &found, &loaded, &err) == VV_OK, "%s", err.msg);
     size_t n;
     const vv_terminal *ended = vv_error_terminals(&l, 0, &n);
@@ -231,9 +234,10 @@ START_TEST(a_failed_fold_shows_nothing)
     vv_error err = {0};
     const parameters none = {.count = 0};
     vv_query query = query_of(&none);
-    ck_assert(vv_span_list_make(&spans, &query, p, &err) == VV_OK);
+    ck_assert(vv_span_list_read(&spans, &query, &err) == VV_OK && vv_span_list_make(&spans, &query, p, &err) == VV_OK);
+    ck_assert(vv_error_list_read(&errors, &query, &err) == VV_OK);
     ck_assert(vv_error_list_make(&errors, &query, &found, &loaded, &err) == VV_OK);
-    ck_assert(vv_lane_list_make(&lanes, &query, p, &err) == VV_OK);
+    ck_assert(vv_lane_list_read(&lanes, &query, &err) == VV_OK && vv_lane_list_make(&lanes, &query, p, &err) == VV_OK);
     ck_assert_uint_eq(spans.page.count + errors.page.count + lanes.page.count, 0);
     ck_assert(!spans.population.known && !errors.population.known && !lanes.known);
     query.sub = vv_cstr("0.1");
@@ -257,7 +261,7 @@ START_TEST(lanes_without_records)
     vv_error err = {0};
     const parameters none = {.count = 0};
     vv_query query = query_of(&none);
-    ck_assert(vv_lane_list_make(&l, &query, p, &err) == VV_OK);
+    ck_assert(vv_lane_list_read(&l, &query, &err) == VV_OK && vv_lane_list_make(&l, &query, p, &err) == VV_OK);
     ck_assert_uint_eq(l.lanes, 2);
     ck_assert_uint_eq(l.started + l.ended, 0);
     for (size_t i = 0; i < 2; i++) {
@@ -272,6 +276,34 @@ START_TEST(lanes_without_records)
 }
 END_TEST
 
+/* Where one function's calls are not told apart from others', no number of them is given. */
+START_TEST(calls_of_a_function_that_are_not_told)
+{
+    enum { ALL, OTHER, UNDEFINED, OVERFLOW, CASES };
+    for (int i = 0; i < CASES; i++) {
+        test_fold t = fold_of(1);
+        if (i != ALL)
+            test_counters(test_context(&t, 2, 1, VV_EDGE_CALL, 8), 3, 10, 0, 0);
+        if (i == UNDEFINED)
+            t.fold->contexts[1].defined = false;
+        t.fold->overflow_present[0][VV_EDGE_CALL] = i == OVERFLOW;
+        vv_profile *p = test_profile(&t);
+        parameters q = {.count = 0};
+        vv_span_list l;
+        vv_error err = {0};
+        with(&q, "function", "#7");
+        vv_query query = query_of(&q);
+        ck_assert(vv_span_list_read(&l, &query, &err) == VV_OK && vv_span_list_make(&l, &query, p, &err) == VV_OK);
+        ck_assert_int_eq(l.population.calls_known, i == ALL || i == OTHER);
+        ck_assert_uint_eq(l.population.retained, 1);
+        if (l.population.calls_known)
+            ck_assert_uint_eq((uint64_t)l.population.calls, 1);
+        vv_span_list_done(&l);
+        vv_profile_free(p);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = test_case("calls", 60);
@@ -281,5 +313,6 @@ int main(void)
     tcase_add_test(t, an_error_that_ends_all);
     tcase_add_test(t, a_failed_fold_shows_nothing);
     tcase_add_test(t, lanes_without_records);
+    tcase_add_test(t, calls_of_a_function_that_are_not_told);
     return test_run();
 }

@@ -281,6 +281,7 @@ class Calls:
             self.filter_context(context)
         for ident in sorted({s.start["function_id"] for s in self.spans.values() if s.start})[:6]:
             self.filter_function(ident)
+        self.check_numbers()
 
     @staticmethod
     def ran(span, begin, end):
@@ -297,11 +298,22 @@ class Calls:
             return
         self.span_list(same, same, calls=(node.calls, node.selected), context=node.name)
 
+    def check_numbers(self):
+        """A function's number is one that something knows: the table, a context or a call."""
+        called = {s.start["function_id"] for s in self.spans.values() if s.start}
+        contexts = {n.function[1] for n in self.check.nodes.values() if n.function is not None}
+        known = called | contexts | set(self.functions)
+        for ident in sorted(known)[:6]:
+            self.equal("a function's number", 200, self.code("/spans", function="#%d" % ident))
+        unknown = next(i for i in range(2**32 - 1, 0, -1) if i not in known)
+        self.equal("no function's number", 404 if self.folds else 200, self.code("/spans", function="#%d" % unknown))
+
     def filter_function(self, ident):
         row = self.functions.get(ident)
         of = lambda idents: (lambda _c, s: bool(s.start and s.start["function_id"] in idents))
+        told = all(n.function is not None for n in self.check.nodes.values())
         nodes = lambda idents: self.counted(n for n in self.check.nodes.values()
-                                            if n.function is not None and n.function[1] in idents)
+                                            if n.function[1] in idents) if told else (None, None)
         self.span_list(of({ident}), of({ident}), calls=nodes({ident}), function="#%d" % ident)
         if row is None or "\0" in (row["key"] or "") + row["fqn"]:  # no parameter can hold that
             return
