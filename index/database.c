@@ -8,10 +8,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
     BUSY_MS = 200,                 /* others hold the database for moments only */
+    LOCK_TRIES = 4,                /* each on a file of its own: others remove it only now and then */
     LENGTH_MAX = 256 << 20,        /* of one value: the groups of the largest segment fit */
     PAGE_BYTES = 4096,
 };
@@ -36,7 +38,7 @@ static const char *const sqls[VV_SQLS] = {
                       "WHERE stream = ?1 AND plane = ?2 ORDER BY sequence"),
     [VV_SQL_PUT_FILE] = "INSERT OR REPLACE INTO file VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     [VV_SQL_DROP_FILE] = "DELETE FROM file WHERE stream = ?1 AND plane = ?2 AND sequence = ?3",
-    [VV_SQL_SUMMARY] = "SELECT key, body, sum FROM summary WHERE root = ?1",
+    [VV_SQL_SUMMARY] = "SELECT body, sum FROM summary WHERE root = ?1",
     [VV_SQL_PUT_SUMMARY] = "INSERT OR REPLACE INTO summary VALUES (?1, ?2, ?3, ?4)",
     [VV_SQL_NEXT_FILE_STREAM] = "SELECT stream FROM file WHERE stream > ?1 ORDER BY stream LIMIT 1",
     [VV_SQL_NEXT_SUMMARY_STREAM] = "SELECT substr(root, 1, 16) FROM summary WHERE root > ?1 ORDER BY root LIMIT 1",
@@ -79,16 +81,37 @@ static char *beside(const vv_database *d, const char *tail)
     return asprintf(&p, "%s%s", d->path, tail) < 0 ? NULL : p;
 }
 
-/* The lock file stays where it is: whoever removed it could lock another one than the next. */
+typedef enum { LOCKED, BUSY, REMOVED, NO_LOCK } lock_result;
+
+static lock_result try_lock(const char *path, int *ret_fd)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+    struct stat st;
+    lock_result r = NO_LOCK;
+    vv_code rc = fd < 0 ? VV_ERR_IO : vv_lock(fd, true, false, NULL);
+    if (rc == VV_ERR_BUSY)
+        r = BUSY;
+    else if (rc == VV_OK && fstat(fd, &st) == 0)
+        r = st.st_nlink ? LOCKED : REMOVED;
+    if (r != LOCKED)
+        vv_close(&fd);
+    *ret_fd = fd;
+    return r;
+}
+
+/*
+ * Whoever removes a lock file holds its lock: unused indexes and what lies beside files of others are cleared away. So
+ * one that was removed between its opening and its locking locks nothing, and the next one of that name may.
+ */
 static bool lock(vv_database *d)
 {
     char *path = beside(d, ".lock");
-    int fd = path ? open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600) : -1;
+    lock_result r = path ? REMOVED : NO_LOCK;
+    for (int i = 0; i < LOCK_TRIES && r == REMOVED; i++)
+        r = try_lock(path, &d->lock_fd);
     free(path);
-    if (fd >= 0 && vv_lock(fd, true, false, NULL) != VV_OK)
-        vv_close(&fd);
-    d->lock_fd = fd;
-    return fd >= 0;
+    d->locked_out = r == BUSY;
+    return r == LOCKED;
 }
 
 static bool run(sqlite3 *db, const char *sql)
@@ -245,6 +268,7 @@ static void give_up(vv_database *d)
     close_db(d);
     vv_close(&d->lock_fd);
     d->writes = false;
+    d->waits = false;
 }
 
 /* Beside a file that is no business of ours nothing stays. */
@@ -282,7 +306,10 @@ static bool open_readonly(vv_database *d)
     char *wal = beside(d, "-wal");
     bool quiet = wal && access(wal, F_OK) != 0 && errno == ENOENT && !strpbrk(d->path, "?#%");
     free(wal);
-    return quiet && open_connection(d, true) == SQLITE_OK && examine(d) == OURS;
+    bool good = quiet && open_connection(d, true) == SQLITE_OK && examine(d) == OURS;
+    if (!good)
+        close_db(d);
+    return good;
 }
 
 static void open_checked(vv_database *d)
@@ -293,8 +320,10 @@ static void open_checked(vv_database *d)
         f = create(d) ? OURS : USELESS;
     if (f == OURS && d->writes)
         set_limit(d);
-    if (f == OURS)
+    if (f == OURS) {
+        d->waits = false;
         return;
+    }
     if (f == FOREIGN && d->named) {
         vv_database_say(d, "index: %s is no index of Varve; going on without one", d->path);
         drop_lock_file(d);
@@ -313,6 +342,12 @@ static void open_checked(vv_database *d)
             if (open_readonly(d))
                 return;
         }
+        if (d->locked_out && f != FOREIGN) {
+            if (!d->waits)
+                vv_database_say(d, "index: %s is another process's for now; going on without one meanwhile", d->path);
+            d->waits = true;
+            return;
+        }
         vv_database_say(d, "index: %s can't be used; going on without one", d->path ? d->path : "memory");
         give_up(d);
     }
@@ -326,11 +361,14 @@ void vv_database_open(vv_database *d)
 
 bool vv_database_try_writing(vv_database *d)
 {
-    if (d->writes || d->gave_up_writing || !d->db || !d->path || !lock(d))
+    if (d->writes || d->gave_up_writing || !(d->db || d->waits) || !d->path)
         return d->writes;
-    /* Whoever wrote before may have left anything. */
+    bool locked = lock(d);
+    if (!locked && !d->waits)
+        return false;
+    /* Whoever wrote before may have left anything; who made what we wait for may have done so by now. */
     close_db(d);
-    d->writes = true;
+    d->writes = locked;
     open_checked(d);
     return d->writes;
 }

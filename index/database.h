@@ -13,7 +13,7 @@
 
 enum {
     VV_INDEX_APPLICATION = 0x56525645, /* "VRVE" */
-    VV_INDEX_VERSION = 1,              /* of tables, of rows, and of all bytes in them, the views' too */
+    VV_INDEX_VERSION = 2,              /* of tables, of rows, and of all bytes in them, the views' too */
 };
 
 typedef enum { VV_SQL_BEGIN, VV_SQL_COMMIT, VV_SQL_ROLLBACK, VV_SQL_FILES, VV_SQL_PUT_FILE, VV_SQL_DROP_FILE,
@@ -28,10 +28,12 @@ typedef struct {
     void (*say)(void *state, const char *line);
     void *say_state;
 
-    sqlite3 *db;                    /* NULL: no use */
+    sqlite3 *db;                    /* NULL: no use, or not yet (waits) */
     sqlite3_stmt *stmts[VV_SQLS];   /* prepared when first used */
     int lock_fd;
     bool writes;
+    bool locked_out;                /* another process held the lock when it was tried for last */
+    bool waits;                     /* without a db until that process lets go: what is there is of no use to us */
     bool gave_up_writing;           /* the disk is full, or may not be written */
     bool made_anew;                 /* once is enough for one process */
 } vv_database;
@@ -40,7 +42,7 @@ typedef struct {
 void vv_database_open(vv_database *d);
 void vv_database_close(vv_database *d); /* keeps path and what else was set */
 
-/* Not holding the writer's lock: tries for it again. */
+/* Not holding the writer's lock: tries for it again. Where there is no db yet, tries to read too. */
 bool vv_database_try_writing(vv_database *d);
 
 /* Bound to nothing and reset; NULL on failure, which has been dealt with. */

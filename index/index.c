@@ -44,7 +44,7 @@ typedef struct change {
 struct vv_index {
     vv_seg_ledger ledger; /* first, so that a vv_seg_ledger is its index */
     const char *path; /* for who asks */
-    pthread_mutex_t use; /* guards the database; taken before none and after waiting */
+    pthread_mutex_t use; /* guards the database; never held together with lock */
     vv_database database;
 
     pthread_mutex_t lock; /* guards all below */
@@ -66,9 +66,9 @@ static vv_code identify(uint8_t out[32], vv_source *source, vv_error *err)
     int fd = vv_source_dirfd(source);
     if (fd < 0 || fstat(fd, &st) != 0 || !realpath(vv_source_path(source), root))
         return vv_fail_os(err, fd < 0 ? ENOTDIR : errno, "stat %s", vv_source_path(source));
-    uint8_t head[24] = "varve-index";
-    vv_put64(head + 8, (uint64_t)st.st_dev);
-    vv_put64(head + 16, (uint64_t)st.st_ino);
+    uint8_t head[32] = "varve-index";
+    vv_put64(head + 16, (uint64_t)st.st_dev);
+    vv_put64(head + 24, (uint64_t)st.st_ino);
     vv_sha256_ctx c;
     vv_sha256_init(&c);
     vv_sha256_update(&c, head, sizeof head);
@@ -135,7 +135,7 @@ static void recall(vv_seg_ledger *l, const vv_euid *euid, vv_plane plane, vv_seg
     uint64_t before = 0;
     pthread_mutex_lock(&x->use);
     sqlite3_stmt *s = vv_database_stmt(&x->database, VV_SQL_FILES);
-    int rc = s && bind_file(s, euid, plane) ? SQLITE_ROW : SQLITE_MISUSE;
+    int rc = s && bind_file(s, euid, plane) ? SQLITE_ROW : SQLITE_NOMEM;
     while (rc == SQLITE_ROW && (rc = sqlite3_step(s)) == SQLITE_ROW) {
         vv_seg_row row;
         /* Ascending without end is impossible, so no cycle of pages keeps us here. */
@@ -247,11 +247,11 @@ bool vv_index_summary(vv_index *x, const vv_thread_ref *root, const uint8_t key[
     sqlite3_stmt *s = vv_database_stmt(&x->database, VV_SQL_SUMMARY);
     int rc = s ? sqlite3_bind_blob(s, 1, root->b, sizeof root->b, SQLITE_STATIC) : SQLITE_MISUSE;
     if (rc == SQLITE_OK && (rc = sqlite3_step(s)) == SQLITE_ROW) {
-        const void *body = sqlite3_column_blob(s, 1);
-        size_t n = (size_t)sqlite3_column_bytes(s, 1);
+        const void *body = sqlite3_column_blob(s, 0);
+        size_t n = (size_t)sqlite3_column_bytes(s, 0);
         uint8_t want[VV_ROW_SUM];
         vv_summary_row_sum(want, root, key, body, n);
-        if (n && n <= VV_SUMMARY_MAX && sum_is(s, 2, want) && (ret->p = malloc(n)) != NULL) {
+        if (n && n <= VV_SUMMARY_MAX && sum_is(s, 1, want) && (ret->p = malloc(n)) != NULL) {
             memcpy(ret->p, body, n);
             ret->n = n;
             found = true;
@@ -497,7 +497,7 @@ vv_code vv_index_open(vv_index **ret, vv_source *source, const vv_index_options 
     }
     if (known)
         vv_database_open(d);
-    if (d->db) {
+    if (d->db || d->waits) {
         x->path = d->path ? d->path : ":memory:";
         if (!o->path && d->writes)
             vv_index_tidy(d->path);

@@ -26,14 +26,17 @@ static bool is_unused(int dirfd, const char *name, time_t now)
         && now - st.st_mtime > (time_t)VV_INDEX_UNUSED_DAYS * 24 * 3600;
 }
 
-/* With all that stands beside it, unless a process writes it. */
-static void remove_index(int dirfd, const char *name)
+/*
+ * With all that stands beside it, unless a process writes it. One may have done so since the index was found unused:
+ * that is certain only under the lock.
+ */
+static void remove_index(int dirfd, const char *name, time_t now)
 {
     static const char *const tails[] = {"", "-wal", "-shm", ".damaged", ".lock"};
     char path[STEM + 16];
     snprintf(path, sizeof path, "%.*s.db.lock", STEM, name);
     VV_CLEANUP(vv_close) int fd = openat(dirfd, path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
-    if (fd < 0 || vv_lock(fd, true, false, NULL) != VV_OK)
+    if (fd < 0 || vv_lock(fd, true, false, NULL) != VV_OK || !is_unused(dirfd, name, now))
         return;
     for (size_t i = 0; i < VV_ARRAY_LEN(tails); i++) {
         snprintf(path, sizeof path, "%.*s.db%s", STEM, name, tails[i]);
@@ -53,6 +56,6 @@ void vv_index_tidy(const char *path)
     time_t now = time(NULL);
     for (const struct dirent *e; (e = readdir(d)) != NULL;)
         if (is_index_name(e->d_name) && strcmp(e->d_name, slash + 1) != 0 && is_unused(dirfd(d), e->d_name, now))
-            remove_index(dirfd(d), e->d_name);
+            remove_index(dirfd(d), e->d_name, now);
     closedir(d);
 }

@@ -5,7 +5,9 @@
 
 #include <signal.h>
 #include <sqlite3.h>
+#include <sys/file.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "index/rows.h"
@@ -39,6 +41,23 @@ static void begin_filled(fixture *f)
 {
     begin(f);
     free(disk_run(&f->d));
+}
+
+/* Something that happens between the opening of a lock file and its locking. */
+static struct {
+    const char *path; /* of the lock file; NULL: nothing */
+    void (*happen)(void);
+} at_lock;
+
+/* Takes the place of the C library's. */
+int flock(int fd, int operation)
+{
+    struct stat held, named;
+    if (at_lock.path && stat(at_lock.path, &named) == 0 && fstat(fd, &held) == 0 && held.st_ino == named.st_ino) {
+        at_lock.happen();
+        at_lock.path = NULL;
+    }
+    return (int)syscall(SYS_flock, fd, operation);
 }
 
 static void segment_path(const fixture *f, char out[512], uint64_t sequence)
@@ -425,6 +444,34 @@ START_TEST(indexes_that_nobody_opens_go)
 }
 END_TEST
 
+static void touch_index(void)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%.*s", (int)(strlen(at_lock.path) - strlen(".lock")), at_lock.path);
+    ck_assert_int_eq(utimensat(AT_FDCWD, path, NULL, 0), 0);
+}
+
+START_TEST(an_index_that_is_used_after_all_stays)
+{
+    fixture f;
+    begin(&f);
+    char path[256], lock_path[300];
+    const struct timespec then = {time(NULL) - 91 * 24 * 3600L, 0}, times[] = {then, then};
+    ck_assert_int_eq(setenv("XDG_CACHE_HOME", f.d.dir, 1), 0);
+    disk_check_at(&f.d, NULL);
+    snprintf(path, sizeof path, "%s/varve/%s", f.d.dir, litter[0].name);
+    snprintf(lock_path, sizeof lock_path, "%s.lock", path);
+    disk_write(path, "x", 1);
+    ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
+    at_lock.path = lock_path;
+    at_lock.happen = touch_index;
+    disk_check_at(&f.d, NULL);
+    ck_assert_ptr_null(at_lock.path);
+    ck_assert_int_eq(access(path, F_OK), 0);
+    end(&f);
+}
+END_TEST
+
 static const char *const nowhere[] = {"/proc/varve/x", "/dev/null/x"};
 
 START_TEST(a_place_that_can_hold_none)
@@ -555,6 +602,102 @@ START_TEST(two_at_once)
     free(a);
     free(b);
     free(want);
+    end(&f);
+}
+END_TEST
+
+static void remove_lock_file(void)
+{
+    ck_assert_int_eq(unlink(at_lock.path), 0);
+}
+
+/* Only who holds the lock file that is there writes. */
+START_TEST(a_lock_file_that_is_removed)
+{
+    fixture f;
+    begin_filled(&f);
+    char path[96];
+    snprintf(path, sizeof path, "%s.lock", f.d.index);
+    vv_source *one = disk_source(&f.d), *two = disk_source(&f.d);
+    at_lock.path = path;
+    at_lock.happen = remove_lock_file;
+    vv_index *x = disk_index(&f.d, one, f.d.index, 0);
+    ck_assert_ptr_null(at_lock.path);
+    vv_index *y = disk_index(&f.d, two, f.d.index, 0);
+    ck_assert(vv_index_writes(x) && !vv_index_writes(y));
+    vv_source_close(one);
+    vv_source_close(two);
+    vv_index_close(x);
+    vv_index_close(y);
+    end(&f);
+}
+END_TEST
+
+/* Two stores at one place: the second gets it when the first has gone. */
+START_TEST(another_stores_and_in_use)
+{
+    fixture f, g;
+    begin(&f);
+    begin(&g);
+    vv_source *one = disk_source(&f.d), *two = disk_source(&g.d);
+    vv_index *x = disk_index(&f.d, one, f.d.index, 0), *y = disk_index(&g.d, two, f.d.index, 0);
+    ck_assert(vv_index_writes(x) && !vv_index_writes(y));
+    char *want = disk_plain(&g.d);
+    for (int round = 0; round < 2; round++) {
+        char *got = disk_text(&g.d, two);
+        ck_assert_str_eq(got, want);
+        free(got);
+        vv_index_flush(y);
+        ck_assert_int_eq(vv_index_writes(y), round);
+        if (round == 0) {
+            vv_source_close(one);
+            vv_index_close(x);
+        }
+    }
+    char *line = strchr(g.d.said, '\n');
+    ck_assert_msg(strstr(g.d.said, "another process's for now") && line && !line[1], "%s", g.d.said);
+    vv_source_close(two);
+    vv_index_close(y);
+    ck_assert_int_gt(ask(f.d.index, "SELECT count(*) FROM file"), 0);
+    free(want);
+    end(&f);
+    end(&g);
+}
+END_TEST
+
+/* An index that somebody is still making is read once it is there. */
+START_TEST(in_the_making)
+{
+    fixture f;
+    begin_filled(&f);
+    char path[96];
+    vv_blob db = {0};
+    snprintf(path, sizeof path, "%s.lock", f.d.index);
+    int maker = open(path, O_RDWR | O_CLOEXEC);
+    ck_assert_int_eq(flock(maker, LOCK_EX), 0);
+    ck_assert(vv_file_read(AT_FDCWD, f.d.index, 1 << 24, &db, NULL) == VV_OK);
+    disk_write(f.d.index, "", 0);
+    vv_source *source = disk_source(&f.d);
+    vv_index *x = disk_index(&f.d, source, f.d.index, 0);
+    char *want = disk_plain(&f.d), *first = disk_text(&f.d, source);
+    disk_write(f.d.index, db.p, db.n);
+    vv_thread_ref root = test_thread(&f.t, 1);
+    uint8_t key[32] = {0};
+    vv_index_keep_summary(x, &root, key, "kept", 4);
+    vv_index_flush(x);
+    ck_assert(!vv_index_writes(x));
+    uint64_t before = vv_source_bytes_read(source);
+    char *again = disk_text(&f.d, source);
+    ck_assert_uint_eq(f.d.bytes_opened - before, disk_plane_bytes(&f.t, "/meta/") + bad_bytes(&f));
+    ck_assert_str_eq(first, want);
+    ck_assert_str_eq(again, want);
+    vv_close(&maker);
+    vv_source_close(source);
+    vv_index_close(x);
+    vv_blob_done(&db);
+    free(want);
+    free(first);
+    free(again);
     end(&f);
 }
 END_TEST
@@ -714,6 +857,7 @@ static void suite_cases(void)
     tcase_add_test(c, no_file_of_the_user_is_touched);
     tcase_add_test(c, the_cache_directory);
     tcase_add_test(c, indexes_that_nobody_opens_go);
+    tcase_add_test(c, an_index_that_is_used_after_all_stays);
     tcase_add_test(c, forged_offsets);
     tcase_add_test(c, forged_groups);
     c = test_case("trouble", 60);
@@ -721,6 +865,9 @@ static void suite_cases(void)
     tcase_add_test(c, a_readonly_directory);
     tcase_add_test(c, no_space);
     tcase_add_test(c, two_at_once);
+    tcase_add_test(c, a_lock_file_that_is_removed);
+    tcase_add_test(c, another_stores_and_in_use);
+    tcase_add_test(c, in_the_making);
     tcase_add_test(c, killed_while_writing);
 }
 
