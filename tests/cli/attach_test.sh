@@ -8,20 +8,8 @@ dir=$(mktemp -d)
 export BAML_PROFILE_DIR=$dir/.baml/profiles-v1
 host=
 trap '[ -z "$host" ] || kill -9 "$host" 2>/dev/null; rm -rf "$dir"' EXIT
-n=0
-failed=0
-is()
-{
-    n=$((n + 1))
-    if [ "$2" = "$3" ]; then echo "ok $n - $1"; else
-        echo "not ok $n - $1"; echo "# wanted: $2"; echo "# got: $3"; failed=1
-    fi
-}
-has()
-{
-    n=$((n + 1))
-    case $3 in *"$2"*) echo "ok $n - $1" ;; *) echo "not ok $n - $1"; echo "# wanted in it: $2"; echo "# got: $3"; failed=1 ;; esac
-}
+. "$top_srcdir/tests/tools/tap.sh"
+
 # fails NAME STATUS TEXT COMMAND...: the status, and one line on standard error that holds the text.
 fails()
 {

@@ -7,15 +7,8 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 unset BAML_PROFILE_DIR NO_COLOR
 export TZ=UTC
-n=0
-failed=0
-is()
-{
-    n=$((n + 1))
-    if [ "$2" = "$3" ]; then echo "ok $n - $1"; else
-        echo "not ok $n - $1"; echo "# wanted: $2"; echo "# got: $3"; failed=1
-    fi
-}
+. "$top_srcdir/tests/tools/tap.sh"
+
 tar -xf "$top_srcdir/tests/fixtures/demo-store.tar" -C "$dir"
 cd "$dir" || exit 1
 

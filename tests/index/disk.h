@@ -1,15 +1,15 @@
 /* A small store in a directory of its own, looked at with and without an index. Include after tests/reader/build.h. */
 #pragma once
 
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
+
+#include "tests/reader/files.h"
 
 #include "index/index.h"
 #include "reader/stream.h"
 
 typedef struct {
-    char dir[64]; /* holds the store s and the index x */
+    char dir[TEST_DIR]; /* holds the store s and the index x */
     char root[80], index[80];
     char said[1024];
     uint64_t bytes_read; /* of the last look, folds included */
@@ -27,14 +27,6 @@ static inline void disk_settle(void)
     while (stamps.tv_sec < now.tv_sec || (stamps.tv_sec == now.tv_sec && stamps.tv_nsec <= now.tv_nsec));
 }
 
-static inline void disk_write(const char *path, const void *p, size_t n)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    ck_assert_int_ge(fd, 0);
-    ck_assert(vv_write_all(fd, p, n, NULL) == VV_OK);
-    close(fd);
-}
-
 static inline void disk_path(const disk *d, char out[512], const char *rel)
 {
     snprintf(out, 512, "%s/%s", d->root, rel);
@@ -42,26 +34,12 @@ static inline void disk_path(const disk *d, char out[512], const char *rel)
 
 static inline void disk_begin(disk *d, const test_store *t)
 {
-    *d = (disk){.dir = "/tmp/varve-test-XXXXXX"};
-    ck_assert_ptr_nonnull(mkdtemp(d->dir));
+    *d = (disk){.said = ""};
+    test_make_dir(d->dir);
     snprintf(d->root, sizeof d->root, "%s/s", d->dir);
     snprintf(d->index, sizeof d->index, "%s/x", d->dir);
-    for (size_t i = 0; i < t->count; i++) {
-        char path[512];
-        disk_path(d, path, t->paths[i]);
-        *strrchr(path, '/') = 0;
-        ck_assert(vv_mkdirs(AT_FDCWD, path, NULL) == VV_OK);
-        disk_path(d, path, t->paths[i]);
-        disk_write(path, t->bytes[i].buf, t->bytes[i].len);
-    }
+    test_write_store(t, d->root);
     disk_settle();
-}
-
-static inline void disk_done(disk *d)
-{
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", d->dir);
-    ck_assert_int_eq(system(command), 0);
 }
 
 /* Two streams; three roots in three data segments, and what ended, runs on, and was never written. */
@@ -82,6 +60,25 @@ static inline void disk_store(test_store *t)
     }
     test_store_bad(t, VV_PLANE_DATA, 5);
     t->euid = test_euid(0x11);
+}
+
+/* The store of disk_store, in memory and on disk. */
+typedef struct {
+    test_store t;
+    disk d;
+} fixture;
+
+static inline void begin(fixture *f)
+{
+    disk_store(&f->t);
+    disk_begin(&f->d, &f->t);
+}
+
+static inline void end(fixture *f)
+{
+    test_remove_dir(f->d.dir);
+    for (size_t i = 0; i < f->t.count; i++)
+        vv_wr_done(&f->t.bytes[i]);
 }
 
 static inline void disk_say(void *state, const char *line)

@@ -18,24 +18,6 @@
 
 #include "tests/index/disk.h"
 
-typedef struct {
-    test_store t;
-    disk d;
-} fixture;
-
-static void begin(fixture *f)
-{
-    disk_store(&f->t);
-    disk_begin(&f->d, &f->t);
-}
-
-static void end(fixture *f)
-{
-    disk_done(&f->d);
-    for (size_t i = 0; i < f->t.count; i++)
-        vv_wr_done(&f->t.bytes[i]);
-}
-
 /* The same, and the index filled by one run. */
 static void begin_filled(fixture *f)
 {
@@ -145,7 +127,7 @@ static void replace_same_size(const fixture *f, char *path)
     vv_wr *w = (vv_wr *)&f->t.bytes[2]; /* data segment 1, with one byte of its seal changed */
     w->buf[w->len - 1] ^= 1;
     unlink(path);
-    disk_write(path, w->buf, w->len);
+    test_write_file(path, w->buf, w->len);
     w->buf[w->len - 1] ^= 1;
 }
 
@@ -261,7 +243,7 @@ static void put_back(const fixture *f, const vv_blob *db)
         snprintf(path, sizeof path, "%s%s", f->d.index, tails[i]);
         unlink(path);
     }
-    disk_write(f->d.index, db->p, db->n);
+    test_write_file(f->d.index, db->p, db->n);
 }
 
 /* One bit of the database file, all over it: VV_INDEX_FLIPS=1 takes each byte, else each 13th. */
@@ -361,8 +343,8 @@ START_TEST(no_file_of_the_user_is_touched)
 {
     fixture f;
     begin(&f);
-    disk_write(f.d.index, "Notes of mine, not to be lost. They are longer than any header that a database could have, "
-               "and none of it looks like one.", 120);
+    test_write_file(f.d.index, "Notes of mine, not to be lost. They are longer than any header that a database could "
+                    "have, and none of it looks like one.", 120);
     disk_check(&f.d);
     ck_assert_ptr_nonnull(strstr(f.d.said, "no index of Varve"));
     vv_blob b = {0};
@@ -396,7 +378,7 @@ START_TEST(the_cache_directory)
     ck_assert(stat(cache, &st) == 0 && (st.st_mode & 0777) == 0700);
     vv_source_close(source);
     vv_index_close(x);
-    disk_write(path, "no database", 11);
+    test_write_file(path, "no database", 11);
     disk_check_at(&f.d, NULL);
     ck_assert_ptr_nonnull(strstr(f.d.said, "made anew"));
     ck_assert_int_eq(access(aside, F_OK), 0);
@@ -436,7 +418,7 @@ START_TEST(indexes_that_nobody_opens_go)
             snprintf(path, sizeof path, "%s/varve/%s", f.d.dir, litter[i].name);
             ck_assert_msg(round == 0 || (access(path, F_OK) == 0) == litter[i].stays, "%s", litter[i].name);
             const struct timespec then = {time(NULL) - litter[i].days * 24 * 3600L, 0}, times[] = {then, then};
-            disk_write(path, "x", 1);
+            test_write_file(path, "x", 1);
             ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
         }
     }
@@ -461,7 +443,7 @@ START_TEST(an_index_that_is_used_after_all_stays)
     disk_check_at(&f.d, NULL);
     snprintf(path, sizeof path, "%s/varve/%s", f.d.dir, litter[0].name);
     snprintf(lock_path, sizeof lock_path, "%s.lock", path);
-    disk_write(path, "x", 1);
+    test_write_file(path, "x", 1);
     ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
     at_lock.path = lock_path;
     at_lock.happen = touch_index;
@@ -676,11 +658,11 @@ START_TEST(in_the_making)
     int maker = open(path, O_RDWR | O_CLOEXEC);
     ck_assert_int_eq(flock(maker, LOCK_EX), 0);
     ck_assert(vv_file_read(AT_FDCWD, f.d.index, 1 << 24, &db, NULL) == VV_OK);
-    disk_write(f.d.index, "", 0);
+    test_write_file(f.d.index, "", 0);
     vv_source *source = disk_source(&f.d);
     vv_index *x = disk_index(&f.d, source, f.d.index, 0);
     char *want = disk_plain(&f.d), *first = disk_text(&f.d, source);
-    disk_write(f.d.index, db.p, db.n);
+    test_write_file(f.d.index, db.p, db.n);
     vv_thread_ref root = test_thread(&f.t, 1);
     uint8_t key[32] = {0};
     vv_index_keep_summary(x, &root, key, "kept", 4);

@@ -13,24 +13,6 @@
 
 #include "views/digest_bytes.h"
 
-typedef struct {
-    test_store t;
-    disk d;
-} fixture;
-
-static void begin(fixture *f)
-{
-    disk_store(&f->t);
-    disk_begin(&f->d, &f->t);
-}
-
-static void end(fixture *f)
-{
-    disk_done(&f->d);
-    for (size_t i = 0; i < f->t.count; i++)
-        vv_wr_done(&f->t.bytes[i]);
-}
-
 /* The digests of all executions as bytes, one after the other; path NULL: no index. */
 static vv_wr digests_at(disk *d, const char *path)
 {
@@ -118,7 +100,7 @@ static void change_data(const fixture *f)
     static const uint64_t others[] = {1, 2, 7};
     vv_wr w = test_data(&f->t, 1, others, 3);
     unlink(path);
-    disk_write(path, w.buf, w.len);
+    test_write_file(path, w.buf, w.len);
     vv_wr_done(&w);
 }
 
@@ -139,7 +121,7 @@ static void change_meta(const fixture *f)
     vv_meta_add(&w, &r);
     vv_meta_end(&w, 1);
     unlink(path);
-    disk_write(path, w.buf, w.len);
+    test_write_file(path, w.buf, w.len);
     vv_wr_done(&w);
 }
 
@@ -158,7 +140,7 @@ static void add_terms(const fixture *f)
     vv_health_add_term(&w, "calls_started", 5);
     vv_health_add_term(&w, "facts_offered", 7);
     vv_health_end(&w, 1);
-    disk_write(path, w.buf, w.len);
+    test_write_file(path, w.buf, w.len);
     vv_wr_done(&w);
 }
 
@@ -194,7 +176,7 @@ START_TEST(flipped_bits)
         db.p[i] ^= bit;
         unlink(wal);
         unlink(shm);
-        disk_write(f.d.index, db.p, db.n);
+        test_write_file(f.d.index, db.p, db.n);
         db.p[i] ^= bit;
         vv_wr got = digests_at(&f.d, f.d.index);
         test_wrote(&got, want.buf, want.len);

@@ -6,49 +6,16 @@ for tool in curl tar cmp; do
 done
 varve=$top_builddir/varve
 dir=$(mktemp -d)
-servers=
 finish()
 {
-    for pid in $servers; do kill "$pid" 2>/dev/null; done
-    wait 2>/dev/null
+    stop_all
     rm -rf "$dir"
 }
 trap finish EXIT
-n=0
-failed=0
 unset NO_COLOR BAML_PROFILE_DIR
+. "$top_srcdir/tests/tools/serving.sh"
 XDG_CACHE_HOME=$dir/cache
 export XDG_CACHE_HOME
-
-# ok NAME: the last command's status
-ok()
-{
-    local status=$?
-    n=$((n + 1))
-    if [ $status = 0 ]; then echo "ok $n - $1"; else echo "not ok $n - $1"; failed=1; fi
-}
-
-# Starts a server with these arguments; sets server and url.
-start()
-{
-    : >"$dir/out"
-    "$varve" serve --listen 127.0.0.1:0 "$@" >"$dir/out" 2>"$dir/err" &
-    server=$!
-    servers="$servers $server"
-    for _ in $(seq 600); do
-        url=$(sed -n 's,^listening on \(.*\)/$,\1,p' "$dir/out")
-        [ -n "$url" ] && return 0
-        kill -0 $server 2>/dev/null || break
-        sleep 0.05
-    done
-    echo "Bail out! the server did not start: $(cat "$dir/err")"
-    exit 1
-}
-stop()
-{
-    kill "-${1:-TERM}" $server
-    wait $server 2>/dev/null
-}
 
 # Everything that a server says of its store, in one file.
 answers()

@@ -5,15 +5,15 @@
 
 #include <errno.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "tests/testing.h"
 
 #include "tests/reader/build.h"
 
+#include "tests/reader/files.h"
+
 typedef struct {
-    char root[64];
+    char dir[TEST_DIR], root[TEST_DIR + 2];
     int lock;
     vv_source *source; /* once it was opened */
 } test_dir;
@@ -28,27 +28,16 @@ static void dir_write(const test_dir *d, const char *rel, const void *p, size_t 
     char path[512];
     dir_path(d, path, sizeof path, rel);
     unlink(path);
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-    ck_assert_int_ge(fd, 0);
-    ck_assert(vv_write_all(fd, p, n, NULL) == VV_OK);
-    close(fd);
+    test_write_file(path, p, n);
 }
 
 /* Writes the memory store's files out. */
 static void dir_begin(test_dir *d, const test_store *t)
 {
-    strcpy(d->root, "/tmp/varve-test-XXXXXX");
-    d->lock = -1;
-    d->source = NULL;
-    ck_assert_ptr_nonnull(mkdtemp(d->root));
-    strcat(d->root, "/s");
-    for (size_t i = 0; i < t->count; i++) {
-        char path[512];
-        dir_path(d, path, sizeof path, t->paths[i]);
-        *strrchr(path, '/') = 0;
-        ck_assert(vv_mkdirs(AT_FDCWD, path, NULL) == VV_OK);
-        dir_write(d, t->paths[i], t->bytes[i].buf, t->bytes[i].len);
-    }
+    *d = (test_dir){.lock = -1};
+    test_make_dir(d->dir);
+    snprintf(d->root, sizeof d->root, "%s/s", d->dir);
+    test_write_store(t, d->root);
 }
 
 static void dir_hold(test_dir *d)
@@ -64,10 +53,7 @@ static void dir_done(test_dir *d)
 {
     vv_source_close(d->source);
     vv_close(&d->lock);
-    d->root[strlen(d->root) - 2] = 0;
-    char command[128];
-    snprintf(command, sizeof command, "rm -rf '%s'", d->root);
-    ck_assert_int_eq(system(command), 0);
+    test_remove_dir(d->dir);
 }
 
 /* Looks at the directory, anew where there is a former look. */

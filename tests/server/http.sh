@@ -6,63 +6,17 @@ for tool in curl python3 flock zstd; do
 done
 varve=$top_builddir/varve
 dir=$(mktemp -d)
-server=
 keeper=
 finish()
 {
     [ -n "$keeper" ] && kill "$keeper" 2>/dev/null
-    [ -n "$server" ] && kill "$server" 2>/dev/null
-    wait 2>/dev/null
+    stop_all
     rm -rf "$dir"
 }
 trap finish EXIT
-n=0
-failed=0
 unset NO_COLOR BAML_PROFILE_DIR
+. "$top_srcdir/tests/tools/serving.sh"
 
-# ok NAME: the last command's status; is NAME WANT GOT; has NAME WANT TEXT
-ok()
-{
-    local status=$?
-    n=$((n + 1))
-    if [ $status = 0 ]; then echo "ok $n - $1"; else echo "not ok $n - $1"; failed=1; fi
-}
-is()
-{
-    n=$((n + 1))
-    if [ "$2" = "$3" ]; then echo "ok $n - $1"; else
-        echo "not ok $n - $1"; echo "# wanted: $2"; echo "# got: $3"; failed=1
-    fi
-}
-has()
-{
-    case $3 in *"$2"*) true ;; *) echo "# no '$2' in: ${3:0:400}"; false ;; esac
-    ok "$1"
-}
-
-# Starts a server with these arguments; sets server and url.
-start()
-{
-    : >"$dir/out" # or the address of the server before might be read
-    "$varve" serve "$@" >"$dir/out" 2>"$dir/err" &
-    server=$!
-    for _ in $(seq 600); do
-        url=$(sed -n 's,^listening on \(.*\)/$,\1,p' "$dir/out")
-        [ -n "$url" ] && return 0
-        kill -0 $server 2>/dev/null || break
-        sleep 0.05
-    done
-    echo "Bail out! the server did not start: $(cat "$dir/err")"
-    exit 1
-}
-stop()
-{
-    kill -TERM $server
-    wait $server
-    local status=$?
-    server=
-    return $status
-}
 get() { curl -s -m 60 "$@"; }
 code() { curl -s -m 60 -o /dev/null -w '%{http_code}' "$@"; }
 headers() { curl -s -m 60 -D - -o /dev/null "$@" | tr -d '\r'; }
@@ -88,7 +42,7 @@ print(data.split(b"\r\n")[0].decode().split(" ")[1] if data.startswith(b"HTTP/")
 }
 
 tar -xf "$top_srcdir/tests/fixtures/demo-store.tar" -C "$dir"
-start "$dir" --listen 127.0.0.1:0
+start "$dir"
 api=$url/api/v1
 port=${url##*:}
 
@@ -398,15 +352,13 @@ keeper=
 is "nothing was written to standard error" "" "$(cat "$dir/err")"
 
 # A port that is taken, and addresses that are refused
-start "$dir" --listen 127.0.0.1:0
+start "$dir"
 "$varve" serve "$dir" --listen "${url#http://}" >"$dir/out2" 2>"$dir/err2"
 is "an occupied port: status" 5 $?
 is "one line" 1 "$(wc -l <"$dir/err2")"
 has "that says so" "in use" "$(cat "$dir/err2")"
-kill -INT $server
-wait $server
+stop INT
 is "SIGINT ends well" 0 $?
-server=
 "$varve" serve "$dir" --listen 0.0.0.0:0 >"$dir/out2" 2>"$dir/err2"
 is "an open address needs a token" "2 1" "$? $(wc -l <"$dir/err2")"
 "$varve" serve "$dir" --listen nowhere >"$dir/out2" 2>"$dir/err2"
@@ -418,7 +370,7 @@ is "a file that is no store" "5 1" "$? $(wc -l <"$dir/err2")"
 
 # A token
 echo 0123456789abcdefgh >"$dir/token"
-start "$dir" --listen 127.0.0.1:0 --token-file "$dir/token" --allow-host varve.test
+start "$dir" --token-file "$dir/token" --allow-host varve.test
 is "no token" 401 "$(code "$url/api/v1")"
 is "which asks for one" Bearer "$(header WWW-Authenticate "$url/api/v1")"
 is "a wrong token" 401 "$(code -H 'Authorization: Bearer 0123456789abcdefgi' "$url/api/v1")"
@@ -436,7 +388,7 @@ is "a short token is refused" 2 $?
 
 # A store that is not there yet, and one that goes
 mkdir "$dir/later"
-start "$dir/later" --listen 127.0.0.1:0
+start "$dir/later"
 is "who says for what it waits" "varve: no store at $dir/later yet; waiting for it" "$(cat "$dir/err")"
 is "the remedy names no directory of its own" 0 "$(get "$url/api/v1/executions" | grep -c 'this directory')"
 is "no store yet" 404 "$(code "$url/api/v1/executions")"
@@ -462,7 +414,7 @@ ok "it ends well all the same"
 # More half requests than there are descriptors for: those that wait longest are hung up, and all others answered.
 printf '#!/bin/sh\nulimit -n 64\nexec "%s" "$@"\n' "$varve" >"$dir/few"
 chmod +x "$dir/few"
-varve=$dir/few start "$dir" --listen 127.0.0.1:0
+varve=$dir/few start "$dir"
 python3 - "$url" "$dir/crowded" <<'PYTHON' &
 import socket, sys, time
 host, port = sys.argv[1].split("//")[1].split(":")
@@ -495,17 +447,16 @@ stop
 is "a script reads where it listens" 1 "$(jq -r .listening "$dir/out" | grep -c '^http://127\.0\.0\.1:[0-9]*/$')"
 
 # A request that the HTTP library refuses itself leaves nothing behind: an idle server still ends.
-start "$dir" --listen 127.0.0.1:0 --idle-exit 1
+start "$dir" --idle-exit 1
 many=$(seq -f 'a%g=1' -s '&' 5000)
 for _ in 1 2 3; do code "$url/?$many" >/dev/null; done
-wait $server
+ended
 is "requests too large for the library" 0 $?
-server=
 
 # The development directory
 mkdir "$dir/web"
 echo '<!doctype html>mine' >"$dir/web/index.html"
-start "$dir" --listen 127.0.0.1:0 --web-dir "$dir/web"
+start "$dir" --web-dir "$dir/web"
 is "a page from a directory" '<!doctype html>mine' "$(get -H 'Accept: text/html' "$url/")"
 is "nothing beside it" 404 "$(code "$url/token")"
 is "no hidden files" 404 "$(code "$url/.hidden")"
@@ -517,7 +468,7 @@ terms='"%s %s %s" % (d["evidence"]["verdict"], (d["health_terms"] or {}).get("in
 echo 'local function f(n) return n < 2 and n or f(n - 1) + f(n - 2) end; f(10); coroutine.wrap(function() f(5) end)()' >"$dir/health.lua"
 env -u BAML_PROFILE BAML_PROFILE_DIR="$dir/health/profiles-v1" "$top_builddir/varve-lua" "$dir/health.lua"
 ok "record a program"
-start "$dir/health/profiles-v1" --listen 127.0.0.1:0
+start "$dir/health/profiles-v1"
 whole=$(get "$url/api/v1/executions/latest")
 is "equations of a recording" \
     "complete $(echo "$whole" | json 'd["totals"]["calls"]') [True, True, True, True, True]" "$(echo "$whole" | json "$terms")"
@@ -525,12 +476,12 @@ stop
 ok "end"
 file=$(ls "$dir"/health/profiles-v1/streams/*/health/00000000000000000001.varvehealth)
 printf X | dd of="$file" bs=1 seek=70 conv=notrunc 2>/dev/null
-start "$dir/health/profiles-v1" --listen 127.0.0.1:0
+start "$dir/health/profiles-v1"
 is "a damaged file of terms" "complete None [None, None, None, None, None]" "$(get "$url/api/v1/executions/latest" | json "$terms")"
 stop
 ok "end"
 rm -r "$(dirname "$file")"
-start "$dir/health/profiles-v1" --listen 127.0.0.1:0
+start "$dir/health/profiles-v1"
 is "a store without terms" "complete None [None, None, None, None, None]" "$(get "$url/api/v1/executions/latest" | json "$terms")"
 stop
 ok "end"
@@ -538,10 +489,10 @@ ok "end"
 # Another build is another answer: the tag of one is none of the other's.
 cp "$varve" "$dir/build"
 echo >>"$dir/build"
-start "$dir" --listen 127.0.0.1:0
+start "$dir"
 etag=$(header ETag "$url/api/v1/meta")
 stop
-varve=$dir/build start "$dir" --listen 127.0.0.1:0
+varve=$dir/build start "$dir"
 is "a tag of another build" 200 "$(code -H "If-None-Match: $etag" "$url/api/v1/meta")"
 is "a tag of this build" 304 "$(code -H "If-None-Match: $(header ETag "$url/api/v1/meta")" "$url/api/v1/meta")"
 
@@ -551,7 +502,7 @@ is "a body without end" closed "$(raw "POST / HTTP/1.1\r\nHost: localhost\r\nCon
 stop
 
 # Idle exit
-start "$dir" --listen 127.0.0.1:0 --idle-exit 3
+start "$dir" --idle-exit 3
 is "a request that takes longer than idleness is allowed" 405 "$(python3 -c '
 import socket, sys, time
 host, port = sys.argv[1].split("//")[1].split(":")
@@ -560,9 +511,8 @@ s.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhe")
 time.sleep(5)
 s.sendall(b"llo")
 print(s.recv(100).split()[1].decode())' "$url" 2>&1)"
-wait $server
+ended
 is "an idle server ends" 0 $?
-server=
 
 echo "1..$n"
 exit $failed

@@ -28,14 +28,12 @@ static const struct {
 
 START_TEST(parameters_come_before_the_load)
 {
-    test_store t;
-    disk d;
+    fixture f;
     vv_library *l;
     const vv_look *seen;
     vv_error err = {0};
-    disk_store(&t);
-    disk_begin(&d, &t);
-    ck_assert(vv_library_open(&l, d.root, 1, 0, &err) == VV_OK);
+    begin(&f);
+    ck_assert(vv_library_open(&l, f.d.root, 1, 0, &err) == VV_OK);
     ck_assert_msg(vv_library_look(l, &seen, &err) == VV_OK, "%s", err.msg);
     uint64_t before = vv_source_bytes_read(seen->store->source);
     const vv_param p = {vv_cstr(early[_i].name), vv_cstr(early[_i].value)};
@@ -53,9 +51,7 @@ START_TEST(parameters_come_before_the_load)
     vv_answer_done(&a);
     vv_look_release(l, seen);
     vv_library_close(l);
-    disk_done(&d);
-    for (size_t i = 0; i < t.count; i++)
-        vv_wr_done(&t.bytes[i]);
+    end(&f);
 }
 END_TEST
 
