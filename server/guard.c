@@ -123,6 +123,30 @@ static bool bad_parameter(vv_problem *problem, const char *name, const char *wha
     return false;
 }
 
+static bool add_param(vv_target *t, const vv_param *p, vv_problem *problem)
+{
+    size_t most = vv_query_repeats(p->name), same = 0, single = 0;
+    for (size_t i = 0; i < t->param_count; i++) {
+        same += vv_str_eq(t->params[i].name, p->name);
+        single += vv_query_repeats(t->params[i].name) == 1;
+    }
+    if (same == most)
+        return bad_parameter(problem, p->name.p,
+                             most == 1 ? "the parameter is given more than once" : "the parameter is given too often");
+    if (most == 1 && single == VV_TARGET_PARAMS)
+        return bad_parameter(problem, NULL, "the query holds too many parameters");
+    if ((t->param_count & (t->param_count + 1)) == 0) { /* 1, 3, 7: full */
+        vv_param *bigger = realloc(t->params, (2 * t->param_count + 1) * sizeof *bigger);
+        if (!bigger) {
+            vv_problem_set(problem, VV_PROBLEM_BUSY, "no memory for the request");
+            return false;
+        }
+        t->params = bigger;
+    }
+    t->params[t->param_count++] = *p;
+    return true;
+}
+
 /* One name=value of the query into t; *at moves past what was written. */
 static bool parse_param(vv_target *t, char **at, const char *s, size_t n, vv_problem *problem)
 {
@@ -138,20 +162,22 @@ static bool parse_param(vv_target *t, char **at, const char *s, size_t n, vv_pro
         return bad_parameter(problem, p.name.p, "the value has a broken escape, a NUL, or is not UTF-8");
     p.value = (vv_str){*at, (size_t)len};
     *at += len + 1;
-    for (size_t i = 0; i < t->param_count; i++)
-        if (vv_str_eq(t->params[i].name, p.name))
-            return bad_parameter(problem, p.name.p, "the parameter is given more than once");
-    if (t->param_count == VV_TARGET_PARAMS)
-        return bad_parameter(problem, NULL, "the query holds too many parameters");
-    t->params[t->param_count++] = p;
-    return true;
+    return add_param(t, &p, problem);
+}
+
+static size_t count_params(const char *query)
+{
+    size_t n = 1;
+    for (; *query; query++)
+        n += *query == '&';
+    return n;
 }
 
 bool vv_target_parse(const char *raw, vv_target *ret, vv_problem *problem)
 {
     size_t n = strcspn(raw, "?"), whole = strlen(raw);
     /* Decoding never lengthens; each text gets a NUL, of which separators pay all but two, and a valueless name one. */
-    char *at = malloc(whole + VV_TARGET_PARAMS + 4);
+    char *at = malloc(whole + count_params(raw + n) + 4);
     *ret = (vv_target){.owned = at};
     if (!at) {
         vv_problem_set(problem, VV_PROBLEM_BUSY, "no memory for the request");
@@ -179,5 +205,6 @@ bool vv_target_parse(const char *raw, vv_target *ret, vv_problem *problem)
 void vv_target_done(vv_target *t)
 {
     free(t->owned);
+    free(t->params);
     *t = (vv_target){0};
 }

@@ -8,6 +8,7 @@
 
 #include "server/problem.h"
 
+/* VV_TARGET_PARAMS: names, a repeated one counted once. */
 enum { VV_GUARD_HOSTS = 32, VV_TARGET_PARAMS = 64 };
 
 typedef struct {
@@ -27,14 +28,14 @@ bool vv_guard_check(const vv_guard *g, const vv_request *rq, vv_problem *ret);
 /* A target taken apart. Texts are decoded copies that end in NUL; owned. */
 typedef struct {
     char *path;
-    vv_param params[VV_TARGET_PARAMS];
+    vv_param *params;
     size_t param_count;
-    void *owned;
+    void *owned; /* the texts */
 } vv_target;
 
 /*
- * Of a target that passed the check. False and a problem for broken escapes, NUL, text that is not UTF-8, repeated
- * names.
+ * Of a target that passed the check. False and a problem for broken escapes, NUL, text that is not UTF-8, and names
+ * given more often than any view lets them be.
  */
 bool vv_target_parse(const char *raw, vv_target *ret, vv_problem *problem);
 void vv_target_done(vv_target *t); /* accepts a zeroed one */

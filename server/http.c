@@ -21,7 +21,7 @@ enum {
     CONNECTIONS = 1024,
     FILES = 256, /* descriptors that are left to the store, at best */
     TIMEOUT_SECONDS = 30,
-    CONNECTION_MEMORY = 128 * 1024, /* request line, headers, and the piece of a body on its way */
+    CONNECTION_MEMORY = 320 * 1024, /* request line (2000 executions), headers, and the piece of a body on its way */
     STACK = 1024 * 1024,
     UPLOAD_MAX = 64 * 1024,         /* of a body that nobody asked for, before the connection is given up */
     BACKLOG = 256,

@@ -10,12 +10,32 @@
 #include "base/sha256.h"
 #include "base/text.h"
 
+const vv_str *vv_query_each(const vv_query *q, const char *name, size_t *at)
+{
+    while (*at < q->param_count) {
+        const vv_param *p = &q->params[(*at)++];
+        if (vv_str_eq(p->name, vv_cstr(name)))
+            return &p->value;
+    }
+    return NULL;
+}
+
 const vv_str *vv_query_value(const vv_query *q, const char *name)
 {
-    for (size_t i = 0; i < q->param_count; i++)
-        if (vv_str_eq(q->params[i].name, vv_cstr(name)))
-            return &q->params[i].value;
-    return NULL;
+    size_t at = 0;
+    return vv_query_each(q, name, &at);
+}
+
+size_t vv_query_repeats(vv_str name)
+{
+    static const struct {
+        const char *name;
+        size_t most;
+    } known[] = {{"execution", VV_QUERY_EXECUTIONS}, {"base", VV_QUERY_EXECUTIONS}, {"transform", VV_QUERY_TRANSFORMS}};
+    for (size_t i = 0; i < VV_ARRAY_LEN(known); i++)
+        if (vv_str_eq(name, vv_cstr(known[i].name)))
+            return known[i].most;
+    return 1;
 }
 
 vv_code vv_query_fail(vv_query *q, const char *name, vv_error *err, const char *fmt, ...)
@@ -29,17 +49,40 @@ vv_code vv_query_fail(vv_query *q, const char *name, vv_error *err, const char *
     return vv_fail(err, VV_ERR_ARG, "%s", text);
 }
 
+/* Whether a view knows a parameter, and lets it be repeated. */
+static bool knows(const char *const *names, vv_str name, bool *ret_repeated)
+{
+    *ret_repeated = false;
+    if (vv_str_eq(name, vv_cstr(VV_QUERY_COMMON)))
+        return true;
+    for (; *names; names++) {
+        size_t n = strlen(*names);
+        *ret_repeated = (*names)[n - 1] == '+';
+        if (vv_str_eq(name, (vv_str){*names, n - *ret_repeated}))
+            return true;
+    }
+    return false;
+}
+
+/* The first parameter of that name. */
+static size_t first_of(const vv_query *q, vv_str name)
+{
+    size_t i = 0;
+    while (!vv_str_eq(q->params[i].name, name))
+        i++;
+    return i;
+}
+
 vv_code vv_query_check(vv_query *q, const char *const *names, vv_error *err)
 {
     for (size_t i = 0; i < q->param_count; i++) {
         vv_str name = q->params[i].name;
-        const char *const *known = names;
-        while (*known && !vv_str_eq(name, vv_cstr(*known)))
-            known++;
-        if (*known || vv_str_eq(name, vv_cstr(VV_QUERY_COMMON)))
+        bool repeated, known = knows(names, name, &repeated);
+        if (known && (repeated || first_of(q, name) == i))
             continue;
-        q->parameter = q->params[i].name.p; /* decoded texts end in NUL */
-        return vv_fail(err, VV_ERR_ARG, "there is no parameter of that name here");
+        q->parameter = name.p; /* decoded texts end in NUL */
+        return vv_fail(err, VV_ERR_ARG, "%s",
+                       known ? "is given more than once" : "there is no parameter of that name here");
     }
     return VV_OK;
 }
@@ -77,26 +120,35 @@ vv_code vv_query_word(vv_query *q, const char *name, const char *const *words, s
     return vv_query_fail(q, name, err, "must be one of %s", list);
 }
 
+/* A name with its values: their order may matter, that of the names does not. */
+static void hash_values(const vv_query *q, vv_str name, uint8_t out[32])
+{
+    vv_sha256_ctx c;
+    vv_sha256_init(&c);
+    vv_sha256_update(&c, name.p, name.n);
+    for (size_t i = 0; i < q->param_count; i++)
+        if (vv_str_eq(q->params[i].name, name)) {
+            vv_sha256_update(&c, "", 1);
+            vv_sha256_update(&c, q->params[i].value.p, q->params[i].value.n);
+        }
+    vv_sha256_final(&c, out);
+}
+
 /* What a cursor belongs to: the view and all parameters but those that only page or pin. */
 static void query_hash(const vv_query *q, const char *view, uint8_t out[8])
 {
     static const char *const paging[] = {"cursor", "limit", "as_of"};
     uint8_t all[32] = {0}, one[32];
-    vv_sha256_ctx c;
     vv_sha256(view, strlen(view), all);
     for (size_t i = 0; i < q->param_count; i++) {
-        const vv_param *p = &q->params[i];
-        bool skip = false;
+        vv_str name = q->params[i].name;
+        bool skip = first_of(q, name) < i;
         for (size_t k = 0; k < VV_ARRAY_LEN(paging); k++)
-            skip |= vv_str_eq(p->name, vv_cstr(paging[k]));
+            skip |= vv_str_eq(name, vv_cstr(paging[k]));
         if (skip)
             continue;
-        vv_sha256_init(&c);
-        vv_sha256_update(&c, p->name.p, p->name.n);
-        vv_sha256_update(&c, "", 1);
-        vv_sha256_update(&c, p->value.p, p->value.n);
-        vv_sha256_final(&c, one);
-        for (size_t k = 0; k < sizeof all; k++) /* names are unique, so their order need not matter */
+        hash_values(q, name, one);
+        for (size_t k = 0; k < sizeof all; k++)
             all[k] ^= one[k];
     }
     vv_sha256(all, sizeof all, one);

@@ -8,7 +8,7 @@
 #include "views/library.h"
 
 typedef struct {
-    vv_str name, value; /* decoded; each name once */
+    vv_str name, value; /* decoded; a name once, but for those that may be repeated */
 } vv_param;
 
 enum { VV_QUERY_MATCHES = 10 };
@@ -37,10 +37,19 @@ typedef struct {
 /* Parameters that every view knows; as_of is resolved by who took the look. */
 #define VV_QUERY_COMMON "as_of"
 
-/* Refuses names that are not in the NULL-terminated list. */
+/* How often a parameter of that name may be given at most, by who may repeat it: most once. */
+enum { VV_QUERY_EXECUTIONS = 1000, VV_QUERY_TRANSFORMS = 64 };
+size_t vv_query_repeats(vv_str name);
+
+/*
+ * Refuses names that are not in the NULL-terminated list, and repeated ones but for those that stand there with a "+"
+ * behind: "execution+".
+ */
 VV_MUST_CHECK vv_code vv_query_check(vv_query *q, const char *const *names, vv_error *err);
-/* The value, or NULL where it was not given. */
+/* The (first) value, or NULL where it was not given. */
 const vv_str *vv_query_value(const vv_query *q, const char *name);
+/* The value at or after *at of a repeated one, in the order given, or NULL; *at (0 at first) moves behind it. */
+const vv_str *vv_query_each(const vv_query *q, const char *name, size_t *at);
 /* Sets *value where given: decimal, min to max. */
 VV_MUST_CHECK vv_code vv_query_number(vv_query *q, const char *name, uint64_t min, uint64_t max, uint64_t *value,
                                       vv_error *err);

@@ -83,6 +83,11 @@ static const struct {
     {"/a?q=%c3%a9", "/a", "q \xc3\xa9 "},
     {"/a?%78=1", "/a", "x 1 "},
     {"/a?x=1&x=2", NULL, NULL},
+    {"/a?base=2&x=1&base=1&base=2", "/a", "base 2 x 1 base 1 base 2 "},
+    {"/a?base=2&x=1&base=1&x=2", NULL, NULL},
+    {"/a?execution&%65xecution=", "/a", "execution  execution  "},
+    {"/a?as_of=1&as_of=1", NULL, NULL},
+    {"/a?token=1&token=2", NULL, NULL},
     {"/a?x=1&%78=2", NULL, NULL},
     {"/a?&x=1", NULL, NULL},
     {"/a?x=1&", NULL, NULL},
@@ -127,6 +132,28 @@ START_TEST(a_query_of_many_parameters_is_refused)
     ck_assert(!vv_target_parse((char *)exact, &t, &p));
     vv_target_done(&t);
     free(exact);
+}
+END_TEST
+
+START_TEST(executions_are_a_thousand_at_most)
+{
+    vv_wr w = vv_wr_growing(1 << 20);
+    vv_wr_bytes(&w, "/?x", 3);
+    for (int i = 0; i < VV_QUERY_EXECUTIONS; i++)
+        vv_wr_bytes(&w, "&execution=1&base=2", 19);
+    for (int more = 0; more < 2; more++) {
+        vv_wr_u8(&w, 0);
+        uint8_t *exact = test_exact(w.buf, w.len--);
+        vv_target t;
+        vv_problem p;
+        ck_assert_int_eq(vv_target_parse((char *)exact, &t, &p), !more);
+        if (!more)
+            ck_assert_uint_eq(t.param_count, 2 * VV_QUERY_EXECUTIONS + 1);
+        vv_target_done(&t);
+        free(exact);
+        vv_wr_bytes(&w, "&base=3", 7);
+    }
+    vv_wr_done(&w);
 }
 END_TEST
 
@@ -278,6 +305,7 @@ int main(void)
     tcase_add_loop_test(t, a_request_is_checked, 0, (int)VV_ARRAY_LEN(checks));
     tcase_add_loop_test(t, a_target_is_taken_apart, 0, (int)VV_ARRAY_LEN(targets));
     tcase_add_test(t, a_query_of_many_parameters_is_refused);
+    tcase_add_test(t, executions_are_a_thousand_at_most);
     tcase_add_test(t, prop_random_targets_are_read_within_bounds);
     tcase_add_loop_test(t, a_coding_is_chosen, 0, (int)VV_ARRAY_LEN(codings));
     tcase_add_loop_test(t, an_etag_is_compared, 0, (int)VV_ARRAY_LEN(etags));
