@@ -2,48 +2,24 @@
 
 #include "server/pages.h"
 
-#include <stdio.h>
-
+#include "server/routes.h"
 #include "views/flame.h"
-#include "views/values.h"
-
-static const struct {
-    const char *path, *query, *answers;
-} resources[] = {
-    {"/api/v1", "", "this index"},
-    {"/api/v1/meta", "", "versions, store, formats, limits, encodings, features"},
-    {"/api/v1/streams", "{?limit,cursor,as_of}", "recorded processes"},
-    {"/api/v1/streams/{euid}", "{?as_of}", "one recorded process"},
-    {"/api/v1/executions", "{?status,q,since,until,stream,program,limit,cursor,as_of}", "executions, newest first"},
-    {"/api/v1/executions/{id}", "{?as_of}", "one execution: states, issues, health, equations, totals"},
-    {"/api/v1/executions/{id}/errors", "{?limit,cursor,as_of}", "recorded errors: where from, how often"},
-    {"/api/v1/executions/{id}/errors/{error}", "{?as_of}", "one of them: value, stack, the calls it ended"},
-    {"/api/v1/executions/{id}/threads", "{?limit,cursor,as_of}", "threads: spawned by what, from when to when"},
-    {"/api/v1/executions/{id}/spans",
-     "{?function,status,thread,context,reason,from,to,min_duration,order,limit,cursor,as_of}",
-     "calls that were recorded one by one"},
-    {"/api/v1/executions/{id}/spans/{call}", "{?as_of}", "one of them: values, error, parents, its context's totals"},
-    {"/api/v1/functions", "{?execution,sort,q,limit,cursor,as_of}", "functions of an execution"},
-    {"/api/v1/flame", "{?execution,metric,order,root,depth,width,max_nodes,edges,ids,as_of}",
-     "calling contexts of an execution as a flat table"},
-    {"/api/v1/values/{cid}", "{?path,max_bytes,max_depth}", "a captured value"},
-    {"/api/v1/values/{cid}/raw", "", "its body as it is stored"},
-    {"/api/v1/values/{cid}/uses", "{?limit,cursor,as_of}", "where it was captured, in all executions"},
-};
 
 void vv_page_index(vv_json *j, const vv_page_facts *facts)
 {
-    char text[256];
+    char text[512];
     (void)facts;
     vv_json_obj(j);
     vv_json_kv_cstr(j, "api", "v1");
     vv_json_kv_arr(j, "resources");
-    for (size_t i = 0; i < VV_ARRAY_LEN(resources); i++) {
-        snprintf(text, sizeof text, "%s%s", resources[i].path, resources[i].query);
+    for (size_t i = 0; i < vv_route_count; i++) {
+        vv_wr w = vv_wr_fixed(text, sizeof text);
+        vv_route_template(&vv_routes[i], &w);
         vv_json_obj(j);
-        vv_json_kv_cstr(j, "path", resources[i].path);
-        vv_json_kv_cstr(j, "template", text);
-        vv_json_kv_cstr(j, "answers", resources[i].answers);
+        vv_json_kv_cstr(j, "path", vv_routes[i].path);
+        vv_json_key(j, "template");
+        vv_json_str(j, (vv_str){text, w.len});
+        vv_json_kv_cstr(j, "answers", vv_routes[i].answers);
         vv_json_end_obj(j);
     }
     vv_json_end_arr(j);

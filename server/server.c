@@ -15,10 +15,8 @@
 #include "base/text.h"
 #include "server/assets.h"
 #include "server/etag.h"
-#include "server/pages.h"
-#include "server/raw.h"
+#include "server/routes.h"
 #include "server/token.h"
-#include "views/values.h"
 
 enum { COMPRESS_MIN = 1024, POLL_NS = 20000000, BUILD_TEXT = 64, PAGE_MAX = 64 * 1024 };
 
@@ -31,43 +29,6 @@ struct vv_server {
     char build[BUILD_TEXT];
 };
 
-/* What a tag is made of, instead of the store's generation. */
-enum { STAMP = VV_VALUE_STAMP };
-typedef bool vv_stamp(vv_query *q, char out[STAMP]); /* false: it has no tag yet */
-
-/* A resource: a view of the store, a page about the server, or bytes of the store. */
-typedef struct {
-    const char *path; /* a segment such as {id} stands for any one that is not empty; two at most */
-    vv_view *view;
-    void (*page)(vv_json *j, const vv_page_facts *facts);
-    vv_stamp *stamp; /* of a view that does not go by the state of the store: what it goes by */
-    bool raw;        /* a value's body */
-} route;
-
-/* What stands in a path for the segments in braces, in their order. */
-typedef struct {
-    vv_str items[2];
-} route_ids;
-
-static const route routes[] = {
-    {.path = "/api/v1", .page = vv_page_index},
-    {.path = "/api/v1/meta", .page = vv_page_meta},
-    {.path = "/api/v1/streams", .view = vv_answer_streams},
-    {.path = "/api/v1/streams/{id}", .view = vv_answer_stream},
-    {.path = "/api/v1/executions", .view = vv_answer_executions},
-    {.path = "/api/v1/executions/{id}", .view = vv_answer_execution},
-    {.path = "/api/v1/executions/{id}/errors", .view = vv_answer_errors},
-    {.path = "/api/v1/executions/{id}/errors/{error}", .view = vv_answer_error},
-    {.path = "/api/v1/executions/{id}/threads", .view = vv_answer_threads},
-    {.path = "/api/v1/executions/{id}/spans", .view = vv_answer_spans},
-    {.path = "/api/v1/executions/{id}/spans/{call}", .view = vv_answer_span},
-    {.path = "/api/v1/functions", .view = vv_answer_functions},
-    {.path = "/api/v1/flame", .view = vv_answer_flame},
-    {.path = "/api/v1/values/{cid}", .view = vv_answer_value, .stamp = vv_value_stamp},
-    {.path = "/api/v1/values/{cid}/raw", .raw = true},
-    {.path = "/api/v1/values/{cid}/uses", .view = vv_answer_value_uses},
-};
-
 /* What one request is answered from. */
 typedef struct {
     vv_server *server;
@@ -76,34 +37,6 @@ typedef struct {
     vv_target target;
     uint64_t index_ns, fold_ns, view_ns, encode_ns;
 } exchange;
-
-static bool route_matches(const char *pattern, const char *path, route_ids *ret)
-{
-    size_t ids = 0;
-    *ret = (route_ids){0};
-    while (*pattern && *path) {
-        if (*pattern != '{') {
-            if (*pattern++ != *path++)
-                return false;
-            continue;
-        }
-        size_t n = strcspn(path, "/");
-        if (n == 0)
-            return false;
-        ret->items[ids++] = (vv_str){path, n};
-        path += n;
-        pattern = strchr(pattern, '}') + 1;
-    }
-    return !*pattern && !*path;
-}
-
-static const route *find_route(const char *path, route_ids *ret)
-{
-    for (size_t i = 0; i < VV_ARRAY_LEN(routes); i++)
-        if (route_matches(routes[i].path, path, ret))
-            return &routes[i];
-    return NULL;
-}
 
 /* Names the running program, so that another build's answers are never taken for this one's. */
 static void name_build(char out[BUILD_TEXT])
@@ -404,7 +337,7 @@ static void respond_answer(exchange *x, vv_answer *a, const char *etag)
         refuse(x, VV_PROBLEM_BUSY, NULL, "no memory for the answer");
 }
 
-static void serve_view(exchange *x, const route *r, const route_ids *ids)
+static void serve_view(exchange *x, const vv_route *r, const vv_route_ids *ids)
 {
     const vv_look *look;
     char etag[65];
@@ -415,7 +348,7 @@ static void serve_view(exchange *x, const route *r, const route_ids *ids)
     if (turn_back(x, &look)) {
         vv_query q = {.library = x->server->library, .look = look, .params = x->target.params,
                       .param_count = x->target.param_count, .id = ids->items[0], .sub = ids->items[1]};
-        char stamp[STAMP];
+        char stamp[VV_ROUTE_STAMP];
         bool tagged = !r->stamp || r->stamp(&q, stamp);
         make_etag(x, r->stamp ? stamp : look->generation, etag);
         if (!tagged || !not_modified(x, etag)) {
@@ -437,7 +370,7 @@ static void serve_view(exchange *x, const route *r, const route_ids *ids)
     vv_look_release(x->server->library, look);
 }
 
-static void serve_raw(exchange *x, const route_ids *ids)
+static void serve_raw(exchange *x, const vv_route_ids *ids)
 {
     const vv_look *look;
     uint64_t from = now_ns();
@@ -468,7 +401,7 @@ bool vv_server_has_store(vv_server *s)
     return true;
 }
 
-static void serve_page(exchange *x, const route *r)
+static void serve_page(exchange *x, const vv_route *r)
 {
     char etag[65];
     if (x->target.param_count) {
@@ -508,8 +441,8 @@ static void serve_root(exchange *x)
 
 static void serve(exchange *x)
 {
-    route_ids ids;
-    const route *r = find_route(x->target.path, &ids);
+    vv_route_ids ids;
+    const vv_route *r = vv_route_find(x->target.path, &ids);
     bool root = strcmp(x->target.path, "/") == 0;
     vv_response asset = {0};
     if (!r && !root && !vv_asset_respond(&asset, x->server->web_dir, x->target.path, x->rq)) {

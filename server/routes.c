@@ -1,0 +1,133 @@
+#include "config.h"
+
+#include "server/routes.h"
+
+#include "views/flame.h"
+
+#define HEX(n) "^[0-9a-f]{" #n "}$"
+#define AS_OF {.name = "as_of", .pattern = HEX(64), .what = "the state of the store that a former answer named"}
+#define PAGE                                                                                                          \
+    {.name = "limit", .min = 1, .max = 1000, .what = "rows of a page (100)"},                                         \
+    {.name = "cursor", .what = "the next of the page before"}
+#define EXECUTION {.name = "execution", .required = true, .what = "an id, latest or latest~N"}
+#define PARAMS(...) (const vv_route_param[]){__VA_ARGS__, {0}}
+
+const vv_route vv_routes[] = {
+    {.path = "/api/v1", .answers = "this index", .schema = "Index", .page = vv_page_index},
+    {.path = "/api/v1/meta", .answers = "versions, store, formats, limits, encodings, features", .schema = "Meta",
+     .page = vv_page_meta},
+    {.path = "/api/v1/streams", .answers = "recorded processes", .schema = "StreamList", .view = vv_answer_streams,
+     .params = PARAMS(PAGE, AS_OF)},
+    {.path = "/api/v1/streams/{euid}", .answers = "one recorded process", .schema = "StreamAnswer",
+     .view = vv_answer_stream, .params = PARAMS(AS_OF)},
+    {.path = "/api/v1/executions", .answers = "executions, newest first", .schema = "ExecutionList",
+     .view = vv_answer_executions,
+     .params = PARAMS({.name = "status", .words = "succeeded failed cancelled panicked abandoned running",
+                       .what = "how it ended"},
+                      {.name = "q", .what = "text in id, entry function, source or revision"},
+                      {.name = "since", .what = "started then or later: nanoseconds since 1970, or RFC 3339"},
+                      {.name = "until", .what = "started before: nanoseconds since 1970, or RFC 3339"},
+                      {.name = "stream", .pattern = HEX(32), .what = "of this process"},
+                      {.name = "program", .pattern = HEX(32), .what = "of this program"}, PAGE, AS_OF)},
+    {.path = "/api/v1/executions/{id}", .answers = "one execution: states, issues, health, equations, totals",
+     .schema = "ExecutionAnswer", .view = vv_answer_execution, .params = PARAMS(AS_OF)},
+    {.path = "/api/v1/executions/{id}/errors", .answers = "recorded errors: where from, how often",
+     .schema = "ErrorList", .view = vv_answer_errors, .params = PARAMS(PAGE, AS_OF)},
+    {.path = "/api/v1/executions/{id}/errors/{error}", .answers = "one of them: value, stack, the calls it ended",
+     .schema = "ErrorAnswer", .view = vv_answer_error, .params = PARAMS(AS_OF)},
+    {.path = "/api/v1/executions/{id}/threads", .answers = "threads: spawned by what, from when to when",
+     .schema = "ThreadList", .view = vv_answer_threads, .params = PARAMS(PAGE, AS_OF)},
+    {.path = "/api/v1/executions/{id}/spans", .answers = "calls that were recorded one by one", .schema = "SpanList",
+     .view = vv_answer_spans,
+     .params = PARAMS({.name = "function", .what = "a definition key, a full name, or # and a number"},
+                      {.name = "status", .words = "ok errored cancelled exited unknown", .what = "how it ended"},
+                      {.name = "thread", .what = "a thread's id or number"},
+                      {.name = "context", .pattern = "^([0-9a-f]{64}|overflow:[a-z_]+:[a-z]+)$",
+                       .what = "a context key, or overflow:<reason>:<edge>"},
+                      {.name = "reason", .words = "root llm manual", .what = "why it was selected"},
+                      {.name = "from", .max = UINT64_MAX, .what = "ran at or after, in ns of the process's clock"},
+                      {.name = "to", .max = UINT64_MAX, .what = "ran before, in ns of the process's clock"},
+                      {.name = "min_duration", .pattern = "^[0-9]+(us|ms|s)?$", .what = "took at least so long"},
+                      {.name = "order", .words = "start -duration", .what = "first start, or longest, first"}, PAGE,
+                      AS_OF)},
+    {.path = "/api/v1/executions/{id}/spans/{call}",
+     .answers = "one of them: values, error, parents, its context's totals", .schema = "SpanAnswer",
+     .view = vv_answer_span, .params = PARAMS(AS_OF)},
+    {.path = "/api/v1/functions", .answers = "functions of an execution", .schema = "FunctionList",
+     .view = vv_answer_functions,
+     .params = PARAMS(EXECUTION,
+                      {.name = "sort", .words = "self_ns inclusive_ns await_ns calls errors contexts name",
+                       .what = "largest first; a name by letters"},
+                      {.name = "q", .what = "text in name, key or file"}, PAGE, AS_OF)},
+    {.path = "/api/v1/flame", .answers = "calling contexts of an execution as a flat table", .schema = "Flame",
+     .view = vv_answer_flame,
+     .params = PARAMS(EXECUTION,
+                      {.name = "metric", .words = "inclusive_ns self_ns await_ns await_subtree_ns calls errors",
+                       .what = "what sizes go by"},
+                      {.name = "order", .words = "top_down", .what = "callers above callees"},
+                      {.name = "root", .pattern = "^([0-9a-f]{64}|[0-9a-f]{32})$",
+                       .what = "a context key or a path id to begin at"},
+                      {.name = "depth", .min = 1, .max = UINT32_MAX, .what = "levels"},
+                      {.name = "width", .min = 1, .max = 1000000,
+                       .what = "pixels: what is below half a pixel folds"},
+                      {.name = "max_nodes", .min = 1, .max = VV_FLAME_MAX_NODES_LIMIT,
+                       .what = "how many nodes stay: the largest, with their parents (20000)"},
+                      {.name = "edges", .words = "root call spawn", .several = true, .what = "edges to follow"},
+                      {.name = "ids", .words = "0 1", .what = "1 adds contexts and path_ids"}, AS_OF)},
+    {.path = "/api/v1/values/{cid}", .answers = "a captured value", .schema = "Value", .view = vv_answer_value,
+     .stamp = vv_value_stamp,
+     .params = PARAMS({.name = "path", .what = "what is there in the value: $.items[0]"},
+                      {.name = "max_bytes", .max = VV_VALUE_BYTES_MAX, .what = "of JSON, about (65536)"},
+                      {.name = "max_depth", .max = VV_VALUE_LEVELS_MAX, .what = "levels of containers (32)"}, AS_OF)},
+    {.path = "/api/v1/values/{cid}/raw", .answers = "its body as it is stored", .raw = true, .params = PARAMS(AS_OF)},
+    {.path = "/api/v1/values/{cid}/uses", .answers = "where it was captured, in all executions",
+     .schema = "ValueUseList", .view = vv_answer_value_uses, .params = PARAMS(PAGE, AS_OF)},
+};
+const size_t vv_route_count = VV_ARRAY_LEN(vv_routes);
+
+static bool matches(const char *pattern, const char *path, vv_route_ids *ret)
+{
+    size_t ids = 0;
+    *ret = (vv_route_ids){0};
+    while (*pattern && *path) {
+        if (*pattern != '{') {
+            if (*pattern++ != *path++)
+                return false;
+            continue;
+        }
+        size_t n = strcspn(path, "/");
+        if (n == 0)
+            return false;
+        ret->items[ids++] = (vv_str){path, n};
+        path += n;
+        pattern = strchr(pattern, '}') + 1;
+    }
+    return !*pattern && !*path;
+}
+
+const vv_route *vv_route_find(const char *path, vv_route_ids *ret)
+{
+    for (size_t i = 0; i < vv_route_count; i++)
+        if (matches(vv_routes[i].path, path, ret))
+            return &vv_routes[i];
+    return NULL;
+}
+
+static void put(vv_wr *w, const char *text)
+{
+    vv_wr_bytes(w, text, strlen(text));
+}
+
+void vv_route_template(const vv_route *r, vv_wr *w)
+{
+    const char *before = "{?";
+    put(w, r->path);
+    for (const vv_route_param *p = r->params; p && p->name; p++, before = ",") {
+        put(w, before);
+        put(w, p->name);
+        if (p->repeatable)
+            put(w, "*");
+    }
+    if (r->params)
+        put(w, "}");
+}
