@@ -34,7 +34,7 @@ static const char *short_id(char out[VV_CAPTURE_TEXT], const vv_found *f, const 
 static void add_rate(vv_cli_table *t, const vv_profile *p, uint32_t node)
 {
     char a[VV_CELL], b[VV_CELL];
-    const vv_counters *c = node == VV_NONE ? NULL : p->nodes[node].counters;
+    const vv_counters *c = node == VV_NONE ? NULL : p->tree.nodes[node].counters;
     if (c)
         vv_cli_cell(t, VV_PAINT_NONE, "%s of %s", vv_cli_count(a, c->error), vv_cli_count(b, c->started));
     else
@@ -139,7 +139,7 @@ static void print_one(const vv_error_list *l, const vv_found *f, const vv_profil
     }
     printf("\n");
     if (stack.node != VV_NONE) {
-        const vv_counters *n = p->nodes[stack.node].counters;
+        const vv_counters *n = p->tree.nodes[stack.node].counters;
         printf("%-7s %s of %s calls of this context\n", "fails", vv_cli_count(a, n->error),
                vv_cli_count(b, n->started));
     }

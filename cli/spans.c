@@ -133,7 +133,7 @@ static void print_context(const vv_profile *p, const vv_fold_span *s)
     uint32_t at = s->has_start ? vv_node_of(p, &s->start.context) : VV_NONE;
     if (at == VV_NONE)
         return;
-    const vv_node *n = &p->nodes[at];
+    const vv_node *n = &p->tree.nodes[at];
     printf("%-9s calls %s, errors %s, inclusive %s%s\n", "context", vv_cli_count(a, n->counters->started),
            vv_cli_count(b, n->counters->error), vv_cli_duration(c, n->counters->inclusive_ns),
            n->flags & VV_NODE_OVERFLOW ? " (of all calls that found no memory for a context)" : "");

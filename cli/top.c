@@ -62,7 +62,7 @@ static int print_table(const vv_profile *p, const vv_digest *d, unsigned by, uin
     vv_error err = {0};
     vv_function_row *rows;
     size_t n;
-    if (vv_function_rows(p, &rows, &n, &err) != VV_OK)
+    if (vv_function_rows(&p->tree, &rows, &n, &err) != VV_OK)
         return vv_cli_fail_error(&err, "functions", NULL);
     vv_function_rows_sort(rows, n, by);
     vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));

@@ -7,8 +7,8 @@
 vv_totals vv_totals_of(const vv_profile *p)
 {
     vv_totals t = {0};
-    for (uint32_t i = 0; i < p->node_count; i++) {
-        const vv_node *n = &p->nodes[i];
+    for (uint32_t i = 0; i < p->tree.node_count; i++) {
+        const vv_node *n = &p->tree.nodes[i];
         const vv_counters *c = n->counters;
         t.calls += c->started;
         t.errors += c->error;
@@ -47,13 +47,13 @@ void vv_totals_json(vv_json *j, bool known, const vv_totals *t)
 static void find_entry(vv_digest *d, const vv_profile *p)
 {
     const vv_function_ref *entry = NULL;
-    for (uint32_t i = 0; i < p->top_count; i++) {
-        const vv_node *n = &p->nodes[p->tops[i]];
+    for (uint32_t i = 0; i < p->tree.top_count; i++) {
+        const vv_node *n = &p->tree.nodes[p->tree.tops[i]];
         if (n->edge != VV_EDGE_ROOT || n->function == VV_NONE)
             continue;
-        if (entry && entry != &p->functions[n->function])
+        if (entry && entry != &p->tree.functions[n->function])
             return;
-        entry = &p->functions[n->function];
+        entry = &p->tree.functions[n->function];
     }
     d->has_entry = entry != NULL;
     if (!entry)

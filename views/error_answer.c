@@ -39,7 +39,7 @@ static void population_json(vv_json *j, const vv_error_population *n)
 
 static void failure_json(vv_json *j, const state *s, uint32_t node)
 {
-    const vv_counters *c = node == VV_NONE ? NULL : s->l.loaded.profile->nodes[node].counters;
+    const vv_counters *c = node == VV_NONE ? NULL : s->l.loaded.profile->tree.nodes[node].counters;
     vv_number_json(j, "context_calls", c, c ? c->started : 0);
     vv_number_json(j, "context_errors", c, c ? c->error : 0);
     vv_ratio_json(j, "failure_rate", c && s->list.population.counts_whole, c ? c->error : 0, c ? c->started : 0);
@@ -202,7 +202,7 @@ static void frame_row(vv_listing *l, vv_json *j, size_t at)
     vv_json_obj(j);
     vv_function_id_json(j, p, "", f->has_function, f->function_id);
     vv_json_kv_opt_hex(j, "call_path_id", known ? p->fold->contexts[f->node].key.b : NULL, sizeof(vv_context_key));
-    vv_json_kv_cstr(j, "edge_kind", known ? vv_node_edge_name(p->nodes[f->node].edge) : NULL);
+    vv_json_kv_cstr(j, "edge_kind", known ? vv_node_edge_name(p->tree.nodes[f->node].edge) : NULL);
     vv_site_json(j, p, "site", f->site);
     vv_json_end_obj(j);
 }

@@ -46,13 +46,13 @@ static vv_code no_memory(vv_error *err)
 /* Parents come before their children in the order of the profile, so one pass measures all stacks. */
 static vv_code measure_stacks(vv_error_list *l, const vv_profile *p, vv_error *err)
 {
-    l->depth = malloc(((size_t)p->node_count + 1) * sizeof *l->depth);
-    l->whole = malloc(((size_t)p->node_count + 1) * sizeof *l->whole);
+    l->depth = malloc(((size_t)p->tree.node_count + 1) * sizeof *l->depth);
+    l->whole = malloc(((size_t)p->tree.node_count + 1) * sizeof *l->whole);
     if (!l->depth || !l->whole)
         return no_memory(err);
-    for (uint32_t k = 0; k < p->node_count; k++) {
-        uint32_t i = p->order[k];
-        const vv_node *n = &p->nodes[i];
+    for (uint32_t k = 0; k < p->tree.node_count; k++) {
+        uint32_t i = p->tree.order[k];
+        const vv_node *n = &p->tree.nodes[i];
         bool bad = n->flags & (VV_NODE_ORPHAN | VV_NODE_UNDEFINED | VV_NODE_OVERFLOW);
         l->depth[i] = n->parent == VV_NONE ? 1 : l->depth[n->parent] + 1;
         l->whole[i] = !bad && (n->parent == VV_NONE || l->whole[n->parent]);
@@ -198,6 +198,6 @@ void vv_stack_frames(const vv_profile *p, const vv_error_capture *c, const vv_st
         out[at].function_id = throws ? c->function_id : defined ? context->tuple.function_id : 0;
         /* Where this one was called is where its caller was. */
         site = defined && context->tuple.has_site ? &context->tuple.site : NULL;
-        node = node == VV_NONE ? VV_NONE : p->nodes[node].parent;
+        node = node == VV_NONE ? VV_NONE : p->tree.nodes[node].parent;
     }
 }

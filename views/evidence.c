@@ -219,10 +219,10 @@ static void population_equations(vv_evidence *e, const vv_execution *x, const vv
 {
     const vv_fold *f = p->fold;
     bool exact = x->has_end && !lost && !f->failed && f->complete && !f->health && !e->overflow_calls
-        && p->node_count == p->context_count;
+        && p->tree.node_count == p->context_count;
     vv_u128 started = 0, awaits = 0, selected = 0, child_time = 0, call_time = 0, ends[4] = {0}, span_starts = 0;
-    for (uint32_t i = 0; i < p->node_count; i++) {
-        const vv_counters *c = p->nodes[i].counters;
+    for (uint32_t i = 0; i < p->tree.node_count; i++) {
+        const vv_counters *c = p->tree.nodes[i].counters;
         started += c->started;
         awaits += c->await_count;
         selected += c->selected;
@@ -231,7 +231,7 @@ static void population_equations(vv_evidence *e, const vv_execution *x, const vv
         ends[2] += c->cancelled;
         ends[3] += c->exited;
         child_time = vv_sat128(child_time, c->direct_child_ns);
-        if (p->nodes[i].edge == VV_EDGE_CALL)
+        if (p->tree.nodes[i].edge == VV_EDGE_CALL)
             call_time = vv_sat128(call_time, c->inclusive_ns);
     }
     for (size_t i = 0; i < f->span_count && !f->failed; i++)
@@ -303,9 +303,9 @@ vv_code vv_evidence_of(vv_evidence *ret, const vv_execution *x, const vv_profile
             e->losses[i] = x->health.v[i];
             lost = true;
         }
-    bool overflow = p->node_count > p->context_count;
-    for (uint32_t i = 0; i < p->node_count; i++) {
-        const vv_node *n = &p->nodes[i];
+    bool overflow = p->tree.node_count > p->context_count;
+    for (uint32_t i = 0; i < p->tree.node_count; i++) {
+        const vv_node *n = &p->tree.nodes[i];
         if (n->flags & VV_NODE_OVERFLOW)
             e->overflow_calls = vv_sat64(e->overflow_calls, n->counters->started);
         e->timing_incomplete += (n->flags & VV_NODE_TIMING_INCOMPLETE) != 0;

@@ -337,10 +337,10 @@ static void cct_health_json(vv_json *j, const vv_digest *d)
 static void overflow_json(vv_json *j, const vv_profile *p)
 {
     vv_json_kv_arr(j, "overflow");
-    for (uint32_t i = p->context_count; i < p->node_count; i++) {
+    for (uint32_t i = p->context_count; i < p->tree.node_count; i++) {
         char id[VV_OVERFLOW_ID];
-        const vv_node *n = &p->nodes[i];
-        vv_profile_overflow_id(p, i, id);
+        const vv_node *n = &p->tree.nodes[i];
+        vv_node_overflow_id(&p->tree.nodes[i], id);
         vv_json_obj(j);
         vv_json_kv_cstr(j, "id", id);
         vv_json_kv_u64(j, "calls", n->counters->started);

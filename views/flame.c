@@ -8,12 +8,12 @@ enum { NEAR = 8, FAR = 16 }; /* steps of a walk */
 
 /* What a build works on; arrays by node. */
 typedef struct {
-    const vv_profile *p;
+    const vv_tree *t;
     const vv_flame_options *o;
     vv_u128 *size, *need; /* a node's own size, and the largest one in its subtree */
     uint8_t *keep;
     uint32_t *depth;
-    uint32_t *sorted;     /* as the profile's child list: each parent's children that stay, largest first */
+    uint32_t *sorted;     /* as the tree's child list: each parent's children that stay, largest first */
     uint32_t *tops;       /* the top-level nodes of this answer, largest first */
     uint32_t top_count;
     uint32_t *stack, *preorder;
@@ -48,12 +48,12 @@ static vv_u128 own_value(const vv_node *n, vv_metric m)
  * Nodes and their counters lie in the order of the store's keys, so a walk along the tree waits for memory at each
  * node. This asks for what it needs soon, given two places of the order: the farther node, the nearer one's counters.
  */
-static inline void fetch_ahead(const vv_profile *p, uint32_t near, uint32_t far)
+static inline void fetch_ahead(const vv_tree *t, uint32_t near, uint32_t far)
 {
-    if (far < p->node_count)
-        __builtin_prefetch(&p->nodes[p->order[far]]);
-    if (near < p->node_count) {
-        const char *counters = (const char *)p->nodes[p->order[near]].counters;
+    if (far < t->node_count)
+        __builtin_prefetch(&t->nodes[t->order[far]]);
+    if (near < t->node_count) {
+        const char *counters = (const char *)t->nodes[t->order[near]].counters;
         __builtin_prefetch(counters);
         __builtin_prefetch(counters + sizeof(vv_counters) - 1);
     }
@@ -66,14 +66,14 @@ static inline void fetch_ahead(const vv_profile *p, uint32_t near, uint32_t far)
  */
 static void compute_sizes(const work *w, unsigned edges, vv_u128 *size)
 {
-    const vv_profile *p = w->p;
+    const vv_tree *t = w->t;
     vv_metric m = w->o->metric;
     bool call_only = m == VV_METRIC_INCLUSIVE || m == VV_METRIC_AWAIT_SUBTREE;
-    memset(size, 0, p->node_count * sizeof *size);
-    for (uint32_t k = p->node_count; k-- > 0;) {
-        fetch_ahead(p, k - NEAR, k - FAR); /* wraps at the end, beyond all */
-        uint32_t i = p->order[k];
-        const vv_node *n = &p->nodes[i];
+    memset(size, 0, t->node_count * sizeof *size);
+    for (uint32_t k = t->node_count; k-- > 0;) {
+        fetch_ahead(t, k - NEAR, k - FAR); /* wraps at the end, beyond all */
+        uint32_t i = t->order[k];
+        const vv_node *n = &t->nodes[i];
         vv_u128 own = own_value(n, m), below = size[i]; /* its children have put theirs there */
         if (m == VV_METRIC_INCLUSIVE) {
             vv_u128 parts = vv_sat128(vv_sat128(n->self_ns, n->counters->await_ns), below);
@@ -97,11 +97,11 @@ static vv_u128 sum_sizes(const vv_u128 *size, const uint32_t *nodes, uint32_t n)
 /* Counts what stays out because its edge, or one above it, is not followed. Uses keep as a mark. */
 static void count_filtered(const work *w, vv_filtered *ret)
 {
-    const vv_profile *p = w->p;
-    uint32_t count = w->o->edges == VV_FLAME_ALL_EDGES ? 0 : p->node_count;
+    const vv_tree *t = w->t;
+    uint32_t count = w->o->edges == VV_FLAME_ALL_EDGES ? 0 : t->node_count;
     for (uint32_t k = 0; k < count; k++) {
-        uint32_t i = p->order[k];
-        const vv_node *n = &p->nodes[i];
+        uint32_t i = t->order[k];
+        const vv_node *n = &t->nodes[i];
         w->keep[i] = n->parent == VV_NONE || (w->keep[n->parent] && follows(w->o->edges, n));
         if (w->keep[i])
             continue;
@@ -113,21 +113,19 @@ static void count_filtered(const work *w, vv_filtered *ret)
 
 static vv_code find_root(work *w, vv_error *err)
 {
-    const vv_profile *p = w->p;
+    const vv_tree *t = w->t;
     w->top_count = 0;
     if (!w->o->root_is_path) {
-        vv_context_key key;
-        memcpy(key.b, w->o->root, sizeof key.b);
-        uint32_t at = p->node_count ? vv_fold_find_context(p->fold, &key) : VV_MAP_NONE;
-        if (at != VV_MAP_NONE)
-            w->tops[w->top_count++] = at;
+        for (uint32_t i = 0; i < t->node_count; i++)
+            if (t->nodes[i].key && memcmp(t->nodes[i].key, w->o->root, 32) == 0)
+                w->tops[w->top_count++] = i;
         return VV_OK;
     }
-    vv_path_id *paths = malloc(((size_t)p->node_count + 1) * sizeof *paths);
-    bool *has = calloc((size_t)p->node_count + 1, sizeof *has);
+    vv_path_id *paths = malloc(((size_t)t->node_count + 1) * sizeof *paths);
+    bool *has = calloc((size_t)t->node_count + 1, sizeof *has);
     if (paths && has) {
-        vv_profile_paths(p, paths, has);
-        for (uint32_t i = 0; i < p->node_count; i++)
+        vv_tree_paths(t, paths, has);
+        for (uint32_t i = 0; i < t->node_count; i++)
             if (has[i] && memcmp(paths[i].b, w->o->root, sizeof paths[i].b) == 0)
                 w->tops[w->top_count++] = i;
     }
@@ -137,25 +135,26 @@ static vv_code find_root(work *w, vv_error *err)
     return rc;
 }
 
-/* Largest first; equals by context key; overflow buckets last in their fixed order. */
+/* Largest first; equals by context key; what has none last, in the order of the tree. */
 static int compare_nodes(const void *a, const void *b, void *cls)
 {
     const work *w = cls;
     uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
     if (w->size[x] != w->size[y])
         return w->size[x] > w->size[y] ? -1 : 1;
-    uint32_t contexts = w->p->context_count;
-    if (x < contexts && y < contexts)
-        return memcmp(w->p->fold->contexts[x].key.b, w->p->fold->contexts[y].key.b, 32);
-    return x < y ? -1 : x > y;
+    const uint8_t *kx = w->t->nodes[x].key, *ky = w->t->nodes[y].key;
+    int c = kx && ky ? memcmp(kx, ky, 32) : 0;
+    if (!kx != !ky)
+        return kx ? -1 : 1;
+    return c ? c : (x > y) - (x < y);
 }
 
 static void compute_need(work *w)
 {
-    const vv_profile *p = w->p;
-    for (uint32_t k = p->node_count; k-- > 0;) {
-        uint32_t i = p->order[k];
-        const vv_node *n = &p->nodes[i];
+    const vv_tree *t = w->t;
+    for (uint32_t k = t->node_count; k-- > 0;) {
+        uint32_t i = t->order[k];
+        const vv_node *n = &t->nodes[i];
         if (w->size[i] > w->need[i])
             w->need[i] = w->size[i];
         if (n->parent != VV_NONE && follows(w->o->edges, n) && w->need[i] > w->need[n->parent])
@@ -186,9 +185,9 @@ static vv_u128 surely_dropped_below(const work *w)
 {
     const vv_flame_options *o = w->o;
     uint64_t of_length[129] = {0}, n = 0;
-    if (o->has_root || o->depth < w->p->node_count || o->edges != VV_FLAME_ALL_EDGES)
+    if (o->has_root || o->depth < w->t->node_count || o->edges != VV_FLAME_ALL_EDGES)
         return 0;
-    for (uint32_t i = 0; i < w->p->node_count; i++)
+    for (uint32_t i = 0; i < w->t->node_count; i++)
         of_length[bit_length(w->need[i])]++;
     for (unsigned length = 128; length > 0; length--) {
         n += of_length[length];
@@ -201,13 +200,13 @@ static vv_u128 surely_dropped_below(const work *w)
 /* The children of a node that stay, largest first, into its part of sorted; returns their number. */
 static uint32_t sort_children(work *w, uint32_t i, vv_u128 least)
 {
-    const vv_profile *p = w->p;
-    uint32_t *list = w->sorted + p->child_first[i], n = 0;
+    const vv_tree *t = w->t;
+    uint32_t *list = w->sorted + t->child_first[i], n = 0;
     if (w->depth[i] + 1 >= w->o->depth)
         return 0;
-    for (uint32_t c = p->child_first[i]; c < p->child_first[i + 1]; c++)
-        if (follows(w->o->edges, &p->nodes[p->child[c]]) && w->need[p->child[c]] >= least)
-            list[n++] = p->child[c];
+    for (uint32_t c = t->child_first[i]; c < t->child_first[i + 1]; c++)
+        if (follows(w->o->edges, &t->nodes[t->child[c]]) && w->need[t->child[c]] >= least)
+            list[n++] = t->child[c];
     if (n > 1)
         qsort_r(list, n, sizeof *list, compare_nodes, w);
     return n;
@@ -216,9 +215,9 @@ static uint32_t sort_children(work *w, uint32_t i, vv_u128 least)
 /* Walks what stays, parents first and largest first; fills preorder and marks keep. */
 static void select_nodes(work *w, vv_u128 least)
 {
-    const vv_profile *p = w->p;
+    const vv_tree *t = w->t;
     uint32_t top = 0;
-    memset(w->keep, 0, p->node_count);
+    memset(w->keep, 0, t->node_count);
     w->preorder_count = 0;
     qsort_r(w->tops, w->top_count, sizeof *w->tops, compare_nodes, w);
     for (uint32_t k = w->top_count; k-- > 0;) {
@@ -231,7 +230,7 @@ static void select_nodes(work *w, vv_u128 least)
         w->keep[i] = 1;
         w->preorder[w->preorder_count++] = i;
         for (uint32_t k = sort_children(w, i, least); k-- > 0;) {
-            uint32_t child = w->sorted[p->child_first[i] + k];
+            uint32_t child = w->sorted[t->child_first[i] + k];
             w->depth[child] = w->depth[i] + 1;
             w->stack[top++] = child;
         }
@@ -275,17 +274,6 @@ static vv_code limit_nodes(work *w, vv_flame *f, vv_error *err)
     return VV_OK;
 }
 
-vv_u128 vv_node_call_children(const vv_profile *p, uint32_t node)
-{
-    vv_u128 calls = 0;
-    for (uint32_t c = p->child_first[node]; c < p->child_first[node + 1]; c++) {
-        const vv_node *child = &p->nodes[p->child[c]];
-        if (child->edge == VV_EDGE_CALL)
-            calls = vv_sat128(calls, child->counters->inclusive_ns);
-    }
-    return calls;
-}
-
 /* All of n but the time of its Call children, which comes with them. */
 static void add_to_sliver(vv_sliver *s, const vv_node *n, bool inclusive)
 {
@@ -318,15 +306,15 @@ static vv_sliver *sliver_for(work *w, vv_flame *f, uint32_t owner)
  */
 static void fold_rest(work *w, vv_flame *f)
 {
-    const vv_profile *p = w->p;
+    const vv_tree *t = w->t;
     uint32_t *owner = w->stack;
-    memset(owner, 0xff, p->node_count * sizeof *owner);
+    memset(owner, 0xff, t->node_count * sizeof *owner);
     for (uint32_t k = 0; k < w->top_count; k++)
-        owner[w->tops[k]] = p->node_count;
-    for (uint32_t k = 0; k < p->node_count; k++) {
-        fetch_ahead(p, k + NEAR, k + FAR);
-        uint32_t i = p->order[k];
-        const vv_node *n = &p->nodes[i];
+        owner[w->tops[k]] = t->node_count;
+    for (uint32_t k = 0; k < t->node_count; k++) {
+        fetch_ahead(t, k + NEAR, k + FAR);
+        uint32_t i = t->order[k];
+        const vv_node *n = &t->nodes[i];
         bool top = owner[i] != VV_NONE;
         if (!top && n->parent != VV_NONE && owner[n->parent] != VV_NONE && follows(w->o->edges, n))
             owner[i] = w->keep[n->parent] ? n->parent : owner[n->parent];
@@ -357,7 +345,7 @@ static void put_row(vv_flame *f, uint32_t parent, uint32_t node, uint32_t sliver
  */
 static void write_rows(work *w, vv_flame *f)
 {
-    const vv_profile *p = w->p;
+    const vv_tree *t = w->t;
     uint32_t *chain = w->stack, *row_of = w->sorted, open = 0;
     for (uint32_t k = 0; k <= w->preorder_count; k++) {
         uint32_t i = k < w->preorder_count ? w->preorder[k] : VV_NONE;
@@ -374,8 +362,8 @@ static void write_rows(work *w, vv_flame *f)
         put_row(f, parent, i, VV_NONE);
         chain[open++] = i;
     }
-    if (w->sliver_of[p->node_count] != VV_NONE)
-        put_row(f, VV_NONE, VV_NONE, w->sliver_of[p->node_count]);
+    if (w->sliver_of[t->node_count] != VV_NONE)
+        put_row(f, VV_NONE, VV_NONE, w->sliver_of[t->node_count]);
 }
 
 static void work_done(work *w)
@@ -387,7 +375,7 @@ static void work_done(work *w)
 
 static bool work_init(work *w)
 {
-    size_t n = (size_t)w->p->node_count + 1;
+    size_t n = (size_t)w->t->node_count + 1;
     w->size = calloc(n, sizeof *w->size);
     w->need = calloc(n, sizeof *w->need);
     w->keep = calloc(n, sizeof *w->keep);
@@ -402,32 +390,32 @@ static bool work_init(work *w)
 
 static vv_code choose_tops(work *w, vv_flame *f, vv_error *err)
 {
-    const vv_profile *p = w->p;
+    const vv_tree *t = w->t;
     vv_code rc = VV_OK;
     compute_sizes(w, VV_FLAME_ALL_EDGES, w->size);
-    f->of_total = sum_sizes(w->size, p->tops, p->top_count);
+    f->of_total = sum_sizes(w->size, t->tops, t->top_count);
     if (w->o->edges != VV_FLAME_ALL_EDGES)
         compute_sizes(w, w->o->edges, w->size);
-    f->of_filtered = sum_sizes(w->size, p->tops, p->top_count);
+    f->of_filtered = sum_sizes(w->size, t->tops, t->top_count);
     count_filtered(w, &f->filtered);
     if (w->o->has_root) {
         rc = find_root(w, err);
     } else {
-        memcpy(w->tops, p->tops, p->top_count * sizeof *w->tops);
-        w->top_count = p->top_count;
+        memcpy(w->tops, t->tops, t->top_count * sizeof *w->tops);
+        w->top_count = t->top_count;
     }
     f->root_found = w->top_count > 0;
     f->of_root = sum_sizes(w->size, w->tops, w->top_count);
     return rc;
 }
 
-vv_code vv_flame_build(vv_flame *ret, const vv_profile *p, const vv_flame_options *o, vv_error *err)
+vv_code vv_flame_build(vv_flame *ret, const vv_tree *t, const vv_flame_options *o, vv_error *err)
 {
     vv_flame f = {0};
-    work w = {.p = p, .o = o};
+    work w = {.t = t, .o = o};
     vv_code rc = VV_OK;
     /* At most a sliver beside each kept node, and one at the top. */
-    size_t kept = p->node_count < o->max_nodes ? p->node_count : o->max_nodes;
+    size_t kept = t->node_count < o->max_nodes ? t->node_count : o->max_nodes;
     f.slivers = malloc((kept + 1) * sizeof *f.slivers);
     f.rows = malloc((2 * kept + 1) * sizeof *f.rows);
     if (!work_init(&w) || !f.slivers || !f.rows)
@@ -441,7 +429,7 @@ vv_code vv_flame_build(vv_flame *ret, const vv_profile *p, const vv_flame_option
         rc = limit_nodes(&w, &f, err);
     }
     if (rc == VV_OK) {
-        memset(w.sliver_of, 0xff, ((size_t)p->node_count + 1) * sizeof *w.sliver_of);
+        memset(w.sliver_of, 0xff, ((size_t)t->node_count + 1) * sizeof *w.sliver_of);
         fold_rest(&w, &f);
         write_rows(&w, &f);
         *ret = f;

@@ -1,5 +1,5 @@
 /*
- * The calling contexts of one execution as a flat table for a flame graph, top down (docs/http-api.md). Parents come
+ * A tree of calling contexts as a flat table for a flame graph, top down (docs/http-api.md). Parents come
  * before their children; what is too small, too deep or too much folds into one sliver a parent, which keeps the sums.
  *
  * A sliver's calls, open, errors, cancelled, self, await and unattributed time are sums over everything it replaces.
@@ -38,7 +38,7 @@ typedef struct {
 
 typedef struct {
     uint32_t parent; /* row, or VV_NONE */
-    uint32_t node;   /* of the profile; VV_NONE: a sliver */
+    uint32_t node;   /* of the tree; VV_NONE: a sliver */
     uint32_t sliver; /* index, where node is VV_NONE */
 } vv_flame_row;
 
@@ -54,8 +54,5 @@ typedef struct {
     bool root_found;
 } vv_flame;
 
-VV_MUST_CHECK vv_code vv_flame_build(vv_flame *ret, const vv_profile *p, const vv_flame_options *o, vv_error *err);
+VV_MUST_CHECK vv_code vv_flame_build(vv_flame *ret, const vv_tree *t, const vv_flame_options *o, vv_error *err);
 void vv_flame_done(vv_flame *f); /* accepts a zeroed one */
-
-/* Inclusive time of a node's Call children in the fold; its direct-child time exceeds that by what is unattributed. */
-vv_u128 vv_node_call_children(const vv_profile *p, uint32_t node);

@@ -27,11 +27,12 @@ typedef struct {
     vv_library *library;
     const vv_look *look;
     vv_loaded loaded;
+    const vv_tree *tree; /* what the rows show */
     vv_flame_options options;
     bool ids;
     vv_flame flame;
-    uint32_t *functions, function_count; /* of the profile, in the order of the answer */
-    uint32_t *function_at;               /* by function of the profile: its place in the answer */
+    uint32_t *functions, function_count; /* of the tree, in the order of the answer */
+    uint32_t *function_at;               /* by function of the tree: its place in the answer */
     vv_path_id *paths;
     bool *has_path;
     phase phase;
@@ -107,7 +108,7 @@ static vv_code read_options(vv_query *q, state *st, vv_error *err)
 /* Numbers the functions that the rows name, in the order they are met. */
 static vv_code list_functions(state *st, vv_error *err)
 {
-    size_t n = (size_t)st->loaded.profile->function_count + 1;
+    size_t n = (size_t)st->tree->function_count + 1;
     st->functions = malloc(n * sizeof *st->functions);
     st->function_at = malloc(n * sizeof *st->function_at);
     if (!st->functions || !st->function_at)
@@ -115,7 +116,7 @@ static vv_code list_functions(state *st, vv_error *err)
     memset(st->function_at, 0xff, n * sizeof *st->function_at);
     for (size_t i = 0; i < st->flame.row_count; i++) {
         uint32_t node = st->flame.rows[i].node;
-        uint32_t f = node == VV_NONE ? VV_NONE : st->loaded.profile->nodes[node].function;
+        uint32_t f = node == VV_NONE ? VV_NONE : st->tree->nodes[node].function;
         if (f == VV_NONE || st->function_at[f] != VV_NONE)
             continue;
         st->function_at[f] = st->function_count;
@@ -126,12 +127,12 @@ static vv_code list_functions(state *st, vv_error *err)
 
 static vv_code find_paths(state *st, vv_error *err)
 {
-    size_t n = (size_t)st->loaded.profile->node_count + 1;
+    size_t n = (size_t)st->tree->node_count + 1;
     st->paths = malloc(n * sizeof *st->paths);
     st->has_path = calloc(n, sizeof *st->has_path);
     if (!st->paths || !st->has_path)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for path ids");
-    vv_profile_paths(st->loaded.profile, st->paths, st->has_path);
+    vv_tree_paths(st->tree, st->paths, st->has_path);
     return VV_OK;
 }
 
@@ -158,7 +159,7 @@ static void head_json(const state *st, vv_json *j)
 static void function_json(const state *st, vv_json *j, size_t at)
 {
     vv_json_obj(j);
-    vv_function_fields_json(j, &st->loaded.profile->functions[st->functions[at]]);
+    vv_function_fields_json(j, &st->tree->functions[st->functions[at]]);
     vv_json_end_obj(j);
 }
 
@@ -190,12 +191,12 @@ static void difference_json(vv_json *j, vv_u128 a, vv_u128 b)
 static void row_json(const state *st, vv_json *j, size_t at)
 {
     const vv_flame_row *r = &st->flame.rows[at];
-    const vv_node *n = r->node == VV_NONE ? NULL : &st->loaded.profile->nodes[r->node];
+    const vv_node *n = r->node == VV_NONE ? NULL : &st->tree->nodes[r->node];
     vv_sliver s;
     if (n)
         s = (vv_sliver){n->counters->started, n->counters->error, n->counters->cancelled, n->counters->inclusive_ns,
                         n->self_ns, n->counters->await_ns, n->counters->direct_child_ns,
-                        vv_node_call_children(st->loaded.profile, r->node), vv_counters_open(n->counters), 1, n->flags};
+                        vv_node_call_children(st->tree, r->node), vv_counters_open(n->counters), 1, n->flags};
     else
         s = st->flame.slivers[r->sliver];
     vv_json_arr(j);
@@ -222,14 +223,15 @@ static void row_json(const state *st, vv_json *j, size_t at)
 static void context_json(const state *st, vv_json *j, size_t at)
 {
     uint32_t node = st->flame.rows[at].node;
-    if (node == VV_NONE) {
-        vv_json_null(j);
-    } else if (node >= st->loaded.profile->context_count) {
+    const vv_node *n = node == VV_NONE ? NULL : &st->tree->nodes[node];
+    if (n && n->key) {
+        vv_json_hex(j, n->key, 32);
+    } else if (n && n->flags & VV_NODE_OVERFLOW) {
         char id[VV_OVERFLOW_ID];
-        vv_profile_overflow_id(st->loaded.profile, node, id);
+        vv_node_overflow_id(n, id);
         vv_json_cstr(j, id);
     } else {
-        vv_json_hex(j, st->loaded.profile->fold->contexts[node].key.b, 32);
+        vv_json_null(j);
     }
 }
 
@@ -333,8 +335,10 @@ static vv_code prepare(state *st, vv_query *q, vv_error *err)
         rc = vv_query_scope(q, &f, err);
     if (rc == VV_OK)
         rc = vv_query_load(q, &f, &st->loaded, err);
-    if (rc == VV_OK)
-        rc = vv_flame_build(&st->flame, st->loaded.profile, &st->options, err);
+    if (rc == VV_OK) {
+        st->tree = &st->loaded.profile->tree;
+        rc = vv_flame_build(&st->flame, st->tree, &st->options, err);
+    }
     if (rc == VV_OK && st->options.has_root && !st->flame.root_found) {
         q->parameter = "root";
         return vv_fail(err, VV_ERR_NOTFOUND, "that execution has no such context");

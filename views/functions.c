@@ -24,14 +24,14 @@ static void group_key(const vv_function_ref *f, uint8_t out[32])
 }
 
 /* group[f] of each function, and the number of groups. */
-static bool group_functions(const vv_profile *p, uint32_t *group, uint32_t *ret_count)
+static bool group_functions(const vv_tree *t, uint32_t *group, uint32_t *ret_count)
 {
     vv_map map;
     vv_map_init(&map, 32);
     bool good = true;
-    for (uint32_t i = 0; i < p->function_count && good; i++) {
+    for (uint32_t i = 0; i < t->function_count && good; i++) {
         uint8_t key[32];
-        group_key(&p->functions[i], key);
+        group_key(&t->functions[i], key);
         group[i] = vv_map_put(&map, key, NULL);
         good = group[i] != VV_MAP_NONE;
     }
@@ -40,11 +40,11 @@ static bool group_functions(const vv_profile *p, uint32_t *group, uint32_t *ret_
     return good;
 }
 
-static void add_own(vv_function_row *row, const vv_profile *p, const vv_node *n)
+static void add_own(vv_function_row *row, const vv_tree *t, const vv_node *n)
 {
     const vv_counters *c = n->counters;
     if (!row->function)
-        row->function = &p->functions[n->function];
+        row->function = &t->functions[n->function];
     row->contexts++;
     row->calls += c->started;
     row->errors += c->error;
@@ -63,29 +63,28 @@ typedef struct {
  * Walks each tree of Call edges with an explicit stack. active[g] counts how often group g stands above: only its
  * outermost context adds its inclusive time. A spawn starts a tree of its own.
  */
-static void add_inclusive(const vv_profile *p, const uint32_t *group, vv_function_row *rows, uint32_t *active,
+static void add_inclusive(const vv_tree *t, const uint32_t *group, vv_function_row *rows, uint32_t *active,
                           frame *stack)
 {
-    for (uint32_t k = 0; k < p->node_count; k++) {
-        uint32_t top = p->order[k];
-        const vv_node *t = &p->nodes[top];
-        if (t->edge == VV_EDGE_CALL && t->parent != VV_NONE)
+    for (uint32_t k = 0; k < t->node_count; k++) {
+        uint32_t top = t->order[k];
+        if (t->nodes[top].edge == VV_EDGE_CALL && t->nodes[top].parent != VV_NONE)
             continue;
         size_t depth = 0;
         stack[depth++] = (frame){top, VV_NONE};
         while (depth) {
             frame *f = &stack[depth - 1];
-            const vv_node *n = &p->nodes[f->node];
+            const vv_node *n = &t->nodes[f->node];
             uint32_t g = n->function == VV_NONE ? VV_NONE : group[n->function];
             if (f->next == VV_NONE) {
-                f->next = p->child_first[f->node];
+                f->next = t->child_first[f->node];
                 if (g != VV_NONE && active[g]++ == 0)
                     rows[g].inclusive_ns = vv_sat128(rows[g].inclusive_ns, n->counters->inclusive_ns);
             }
-            while (f->next < p->child_first[f->node + 1] && p->nodes[p->child[f->next]].edge != VV_EDGE_CALL)
+            while (f->next < t->child_first[f->node + 1] && t->nodes[t->child[f->next]].edge != VV_EDGE_CALL)
                 f->next++;
-            if (f->next < p->child_first[f->node + 1]) {
-                stack[depth++] = (frame){p->child[f->next++], VV_NONE};
+            if (f->next < t->child_first[f->node + 1]) {
+                stack[depth++] = (frame){t->child[f->next++], VV_NONE};
             } else {
                 if (g != VV_NONE)
                     active[g]--;
@@ -95,22 +94,22 @@ static void add_inclusive(const vv_profile *p, const uint32_t *group, vv_functio
     }
 }
 
-vv_code vv_function_rows(const vv_profile *p, vv_function_row **ret, size_t *ret_count, vv_error *err)
+vv_code vv_function_rows(const vv_tree *t, vv_function_row **ret, size_t *ret_count, vv_error *err)
 {
-    uint32_t *group = calloc(p->function_count + 1, sizeof *group), groups = 0, *active = NULL;
-    frame *stack = malloc(((size_t)p->node_count + 1) * sizeof *stack);
+    uint32_t *group = calloc(t->function_count + 1, sizeof *group), groups = 0, *active = NULL;
+    frame *stack = malloc(((size_t)t->node_count + 1) * sizeof *stack);
     vv_function_row *rows = NULL;
-    bool good = group && stack && group_functions(p, group, &groups);
+    bool good = group && stack && group_functions(t, group, &groups);
     if (good) {
         rows = calloc(groups + 1, sizeof *rows);
         active = calloc(groups + 1, sizeof *active);
         good = rows && active;
     }
     if (good) {
-        for (uint32_t i = 0; i < p->node_count; i++)
-            if (p->nodes[i].function != VV_NONE)
-                add_own(&rows[group[p->nodes[i].function]], p, &p->nodes[i]);
-        add_inclusive(p, group, rows, active, stack);
+        for (uint32_t i = 0; i < t->node_count; i++)
+            if (t->nodes[i].function != VV_NONE)
+                add_own(&rows[group[t->nodes[i].function]], t, &t->nodes[i]);
+        add_inclusive(t, group, rows, active, stack);
     }
     free(group);
     free(active);
@@ -231,7 +230,7 @@ static void row_json(vv_json *j, const vv_function_row *r)
 }
 
 /* Calls that no function can be named for: they stand beside the rows, so that all sums come out. */
-static void unattributed_json(vv_json *j, const vv_profile *p)
+static void unattributed_json(vv_json *j, const vv_tree *t)
 {
     static const struct {
         const char *key;
@@ -241,11 +240,11 @@ static void unattributed_json(vv_json *j, const vv_profile *p)
     for (size_t k = 0; k < VV_ARRAY_LEN(kinds); k++) {
         vv_u128 calls = 0, self = 0;
         uint64_t contexts = 0;
-        for (uint32_t i = 0; i < p->node_count; i++)
-            if (p->nodes[i].flags & kinds[k].flag) {
+        for (uint32_t i = 0; i < t->node_count; i++)
+            if (t->nodes[i].flags & kinds[k].flag) {
                 contexts++;
-                calls += p->nodes[i].counters->started;
-                self = vv_sat128(self, p->nodes[i].self_ns);
+                calls += t->nodes[i].counters->started;
+                self = vv_sat128(self, t->nodes[i].self_ns);
             }
         vv_json_kv_obj(j, kinds[k].key);
         vv_json_kv_u64(j, "contexts", contexts);
@@ -312,7 +311,7 @@ static size_t start_of_page(const options *o, const vv_function_row *rows, size_
     return o->has_cursor ? n : 0;
 }
 
-static void answer_json(vv_json *j, const vv_query *q, const options *o, const vv_profile *p, const vv_digest *d,
+static void answer_json(vv_json *j, const vv_query *q, const options *o, const vv_tree *t, const vv_digest *d,
                         const vv_function_row *rows, size_t n)
 {
     size_t at = start_of_page(o, rows, n), last = n, total = 0, left = o->limit;
@@ -324,7 +323,7 @@ static void answer_json(vv_json *j, const vv_query *q, const options *o, const v
     vv_head_json(j, q->look, &d->evidence, more, NULL);
     vv_json_key(j, "totals");
     vv_totals_json(j, d->known, &d->totals);
-    unattributed_json(j, p);
+    unattributed_json(j, t);
     vv_json_kv_u64(j, "total_rows", total);
     vv_json_kv_arr(j, "items");
     for (; at < n && left; at++)
@@ -356,10 +355,10 @@ vv_code vv_view_functions(vv_json *j, vv_query *q, vv_error *err)
         rc = vv_query_load(q, &f, &x, err);
     if (rc != VV_OK)
         return rc;
-    rc = vv_function_rows(x.profile, &rows, &n, err);
+    rc = vv_function_rows(&x.profile->tree, &rows, &n, err);
     if (rc == VV_OK) {
         vv_function_rows_sort(rows, n, o.by);
-        answer_json(j, q, &o, x.profile, x.digest, rows, n);
+        answer_json(j, q, &o, &x.profile->tree, x.digest, rows, n);
         free(rows);
     }
     vv_loaded_release(q->library, &x);

@@ -15,7 +15,7 @@ typedef struct {
 } vv_function_row;
 
 /* All rows, in no order that means anything. The caller frees. */
-VV_MUST_CHECK vv_code vv_function_rows(const vv_profile *p, vv_function_row **ret, size_t *ret_count, vv_error *err);
+VV_MUST_CHECK vv_code vv_function_rows(const vv_tree *t, vv_function_row **ret, size_t *ret_count, vv_error *err);
 
 /* Sorts rows by one of the words that `sort` takes (its index); largest first, ties by name and identity. */
 extern const char *const vv_function_sorts[];

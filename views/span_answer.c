@@ -287,15 +287,15 @@ static vv_code find_runtime_ids(one_state *s, const vv_fold *f, vv_error *err)
 
 vv_code vv_errors_below(const vv_profile *p, uint32_t node, vv_u128 *ret, vv_error *err)
 {
-    uint8_t *below = calloc((size_t)p->node_count + 1, 1);
+    uint8_t *below = calloc((size_t)p->tree.node_count + 1, 1);
     if (!below)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for the contexts of an execution");
     *ret = 0;
-    for (uint32_t k = 0; k < p->node_count; k++) { /* parents come before their children */
-        uint32_t i = p->order[k], up = p->nodes[i].parent;
+    for (uint32_t k = 0; k < p->tree.node_count; k++) { /* parents come before their children */
+        uint32_t i = p->tree.order[k], up = p->tree.nodes[i].parent;
         below[i] = up != VV_NONE && (up == node || below[up]);
         if (below[i])
-            *ret += p->nodes[i].counters->error;
+            *ret += p->tree.nodes[i].counters->error;
     }
     free(below);
     return VV_OK;
@@ -305,13 +305,13 @@ void vv_context_totals_json(vv_json *j, const vv_profile *p, uint32_t node, vv_u
 {
     if (!vv_json_kv_opt_obj(j, "context", node != VV_NONE))
         return;
-    const vv_node *n = &p->nodes[node];
+    const vv_node *n = &p->tree.nodes[node];
     const vv_counters *c = n->counters;
     bool overflow = n->flags & VV_NODE_OVERFLOW;
     vv_json_key(j, "id");
     if (overflow) {
         char id[VV_OVERFLOW_ID];
-        vv_profile_overflow_id(p, node, id);
+        vv_node_overflow_id(&p->tree.nodes[node], id);
         vv_json_cstr(j, id);
     } else {
         vv_json_hex(j, p->fold->contexts[node].key.b, sizeof p->fold->contexts[node].key.b);

@@ -107,7 +107,7 @@ static vv_code read_context(vv_query *q, const vv_profile *p, vv_span_filter *f,
             uint32_t node = vv_node_of(p, &f->context);
             if (node == VV_NONE)
                 continue;
-            vv_profile_overflow_id(p, node, id);
+            vv_node_overflow_id(&p->tree.nodes[node], id);
             if (vv_str_eq(*s, vv_cstr(id)))
                 return VV_OK;
         }
@@ -150,8 +150,8 @@ static bool same_function(const vv_function *a, const vv_function *b)
 static bool number_is_known(const vv_profile *p, uint32_t id)
 {
     bool known = vv_function_table_find(&p->table, id) != NULL;
-    for (uint32_t i = 0; i < p->function_count && !known; i++)
-        known = p->functions[i].id == id;
+    for (uint32_t i = 0; i < p->tree.function_count && !known; i++)
+        known = p->tree.functions[i].id == id;
     for (size_t i = 0; i < p->fold->span_count && !known; i++)
         known = p->fold->spans[i].has_start && p->fold->spans[i].start.function_id == id;
     return known;
@@ -249,13 +249,13 @@ static void count_calls(vv_span_population *n, const vv_span_filter *f, const vv
 {
     uint32_t only = f->has_context ? vv_node_of(p, &f->context) : VV_NONE;
     n->calls_known = true;
-    for (uint32_t i = 0; i < p->node_count; i++) {
-        const vv_node *node = &p->nodes[i];
+    for (uint32_t i = 0; i < p->tree.node_count; i++) {
+        const vv_node *node = &p->tree.nodes[i];
         if (f->has_context && i != only)
             continue;
         if (f->has_function && node->function == VV_NONE)
             n->calls_known = false; /* some of its calls may be those of the function */
-        else if (f->has_function && !function_matches(f, p, p->functions[node->function].id))
+        else if (f->has_function && !function_matches(f, p, p->tree.functions[node->function].id))
             continue;
         n->calls += node->counters->started;
         n->selected += node->counters->selected;

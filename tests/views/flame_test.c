@@ -19,7 +19,7 @@ static void build(view *v)
 {
     vv_error err = {0};
     vv_flame_done(&v->f);
-    ck_assert_msg(vv_flame_build(&v->f, v->p, &v->o, &err) == VV_OK, "%s", err.msg);
+    ck_assert_msg(vv_flame_build(&v->f, &v->p->tree, &v->o, &err) == VV_OK, "%s", err.msg);
 }
 
 static void view_done(view *v)
@@ -195,7 +195,7 @@ START_TEST(root_zooms_by_key_and_path)
 
     vv_path_id paths[6];
     bool has[6];
-    vv_profile_paths(v.p, paths, has);
+    vv_tree_paths(&v.p->tree, paths, has);
     uint32_t at = vv_fold_find_context(v.p->fold, &key);
     ck_assert(has[at]);
     v.o.root_is_path = true;
@@ -223,7 +223,7 @@ START_TEST(contexts_that_differ_by_site_share_a_path)
     view v = view_of(test_profile(&t));
     vv_path_id paths[3];
     bool has[3];
-    vv_profile_paths(v.p, paths, has);
+    vv_tree_paths(&v.p->tree, paths, has);
     ck_assert(memcmp(&paths[1], &paths[2], sizeof paths[1]) == 0);
     v.o.has_root = v.o.root_is_path = true;
     memcpy(v.o.root, paths[1].b, sizeof paths[1].b);
@@ -248,21 +248,21 @@ START_TEST(overflow_orphans_and_undefined_stand_at_the_top)
         uint8_t flags, edge;
     } want[] = {{0, VV_EDGE_ROOT}, {VV_NODE_ORPHAN, VV_EDGE_CALL}, {VV_NODE_UNDEFINED, VV_EDGE_UNKNOWN},
                 {VV_NODE_OVERFLOW | VV_NODE_OPEN, VV_EDGE_CALL}};
-    ck_assert_uint_eq(v.p->node_count, 4);
+    ck_assert_uint_eq(v.p->tree.node_count, 4);
     for (size_t i = 0; i < VV_ARRAY_LEN(want); i++) {
-        ck_assert_uint_eq(v.p->nodes[i].flags, want[i].flags);
-        ck_assert_uint_eq(v.p->nodes[i].edge, want[i].edge);
+        ck_assert_uint_eq(v.p->tree.nodes[i].flags, want[i].flags);
+        ck_assert_uint_eq(v.p->tree.nodes[i].edge, want[i].edge);
     }
     build(&v);
     ck_assert_uint_eq(v.f.row_count, 4);
     for (size_t i = 0; i < 4; i++)
         ck_assert_uint_eq(v.f.rows[i].parent, VV_NONE);
     char id[VV_OVERFLOW_ID];
-    vv_profile_overflow_id(v.p, 3, id);
+    vv_node_overflow_id(&v.p->tree.nodes[3], id);
     ck_assert_str_eq(id, "overflow:invalid_parent_context:call");
     vv_path_id paths[4];
     bool has[4];
-    vv_profile_paths(v.p, paths, has);
+    vv_tree_paths(&v.p->tree, paths, has);
     ck_assert(has[0] && !has[1] && !has[2] && !has[3]);
     view_done(&v);
 }
@@ -279,9 +279,9 @@ START_TEST(open_calls_are_as_wide_as_their_children)
     view v = view_of(test_profile(&t));
     build(&v);
     ck_assert(v.f.of_root == 70);
-    ck_assert_uint_eq(v.p->nodes[0].flags, VV_NODE_OPEN);
-    ck_assert_uint_eq(v.p->nodes[1].flags, VV_NODE_OPEN); /* its children's time exceeds its own because it is open */
-    ck_assert(vv_node_call_children(v.p, 1) == 70 && vv_node_call_children(v.p, 0) == 0);
+    ck_assert_uint_eq(v.p->tree.nodes[0].flags, VV_NODE_OPEN);
+    ck_assert_uint_eq(v.p->tree.nodes[1].flags, VV_NODE_OPEN); /* as it is open, its children took longer */
+    ck_assert(vv_node_call_children(&v.p->tree, 1) == 70 && vv_node_call_children(&v.p->tree, 0) == 0);
     view_done(&v);
 }
 END_TEST
@@ -296,10 +296,10 @@ START_TEST(a_cycle_is_cut)
     view v = view_of(test_profile(&t));
     build(&v);
     ck_assert_uint_eq(v.f.row_count, 4);
-    ck_assert_uint_eq(v.p->top_count, 2);
+    ck_assert_uint_eq(v.p->tree.top_count, 2);
     vv_function_row *rows;
     size_t n;
-    ck_assert(vv_function_rows(v.p, &rows, &n, NULL) == VV_OK);
+    ck_assert(vv_function_rows(&v.p->tree, &rows, &n, NULL) == VV_OK);
     ck_assert_uint_eq(n, 4);
     free(rows);
     view_done(&v);
@@ -322,7 +322,7 @@ START_TEST(saturated_counters_do_not_wrap)
         build(&v);
         ck_assert_uint_ge(v.f.row_count, 2);
     }
-    ck_assert(vv_counters_open(v.p->nodes[0].counters) == -(__int128)UINT64_MAX);
+    ck_assert(vv_counters_open(v.p->tree.nodes[0].counters) == -(__int128)UINT64_MAX);
     view_done(&v);
 }
 END_TEST
@@ -345,7 +345,7 @@ START_TEST(a_chain_of_180000)
     ck_assert_uint_eq(v.f.folded.nodes, DEPTH - VV_FLAME_MAX_NODES);
     vv_function_row *rows;
     size_t n;
-    ck_assert(vv_function_rows(v.p, &rows, &n, NULL) == VV_OK);
+    ck_assert(vv_function_rows(&v.p->tree, &rows, &n, NULL) == VV_OK);
     ck_assert_uint_eq(n, 3);
     ck_assert(rows[0].inclusive_ns == DEPTH && rows[1].inclusive_ns == DEPTH - 1 && rows[2].inclusive_ns == DEPTH - 2);
     free(rows);
@@ -364,7 +364,7 @@ START_TEST(recursion_counts_once_and_a_spawn_starts_afresh)
     vv_profile *p = test_profile(&t);
     vv_function_row *rows;
     size_t n;
-    ck_assert(vv_function_rows(p, &rows, &n, NULL) == VV_OK);
+    ck_assert(vv_function_rows(&p->tree, &rows, &n, NULL) == VV_OK);
     vv_function_rows_sort(rows, n, 1);
     ck_assert_uint_eq(n, 2);
     ck_assert(rows[0].function->id == 1 && rows[0].inclusive_ns == 540);

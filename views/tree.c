@@ -1,0 +1,171 @@
+#include "config.h"
+
+#include "views/tree.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *const edge_names[] = {"root", "call", "spawn", "unknown"};
+
+const char *vv_node_edge_name(uint8_t edge)
+{
+    return edge_names[edge <= VV_EDGE_UNKNOWN ? edge : VV_EDGE_UNKNOWN];
+}
+
+__int128 vv_counters_open(const vv_counters *c)
+{
+    return (__int128)c->started - c->ok - c->error - c->cancelled - c->exited;
+}
+
+vv_str vv_function_ref_name(const vv_function_ref *f)
+{
+    return f->def ? f->def->fqn : (vv_str){NULL, 0};
+}
+
+static void *array(size_t n, size_t each)
+{
+    return calloc(n ? n : 1, each);
+}
+
+vv_code vv_tree_make(vv_tree *ret, uint32_t node_count, vv_error *err)
+{
+    size_t n = node_count;
+    *ret = (vv_tree){.node_count = node_count};
+    ret->nodes = array(n, sizeof *ret->nodes);
+    ret->order = array(n, sizeof *ret->order);
+    ret->child_first = array(n + 1, sizeof *ret->child_first);
+    ret->child = array(n, sizeof *ret->child);
+    ret->tops = array(n, sizeof *ret->tops);
+    if (!ret->nodes || !ret->order || !ret->child_first || !ret->child || !ret->tops)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for %zu contexts", n);
+    return VV_OK;
+}
+
+void vv_tree_clear(vv_tree *t)
+{
+    free(t->nodes);
+    free(t->order);
+    free(t->child_first);
+    free(t->child);
+    free(t->tops);
+    free(t->functions);
+    *t = (vv_tree){0};
+}
+
+size_t vv_tree_bytes(const vv_tree *t)
+{
+    return t->node_count * (sizeof(vv_node) + 4 * sizeof(uint32_t)) + t->function_count * sizeof(vv_function_ref);
+}
+
+static void list_children(vv_tree *t)
+{
+    uint32_t n = t->node_count, *first = t->child_first;
+    memset(first, 0, ((size_t)n + 1) * sizeof *first);
+    for (uint32_t i = 0; i < n; i++)
+        if (t->nodes[i].parent != VV_NONE)
+            first[t->nodes[i].parent + 1]++;
+    for (uint32_t i = 0; i < n; i++)
+        first[i + 1] += first[i];
+    /* Filling moves each start to its end, that is to the next one's start; the shift back follows. */
+    for (uint32_t i = 0; i < n; i++)
+        if (t->nodes[i].parent != VV_NONE)
+            t->child[first[t->nodes[i].parent]++] = i;
+    memmove(first + 1, first, n * sizeof *first);
+    first[0] = 0;
+}
+
+/* Appends what hangs below order[from..]; returns the new length. */
+static uint32_t visit(vv_tree *t, uint8_t *seen, uint32_t from, uint32_t len)
+{
+    for (; from < len; from++) {
+        uint32_t i = t->order[from];
+        for (uint32_t k = t->child_first[i]; k < t->child_first[i + 1]; k++)
+            if (!seen[t->child[k]]) {
+                seen[t->child[k]] = 1;
+                t->order[len++] = t->child[k];
+            }
+    }
+    return len;
+}
+
+/* Orders parents before children; a node that no top reaches is in a cycle, which is cut above it. */
+static bool order_nodes(vv_tree *t, uint8_t *seen)
+{
+    uint32_t len = 0;
+    bool cut = false;
+    for (uint32_t i = 0; i < t->node_count; i++)
+        if (t->nodes[i].parent == VV_NONE) {
+            seen[i] = 1;
+            t->order[len++] = i;
+        }
+    len = visit(t, seen, 0, len);
+    for (uint32_t i = 0; i < t->node_count && len < t->node_count; i++) {
+        if (seen[i])
+            continue;
+        cut = true;
+        t->nodes[i].parent = VV_NONE;
+        t->nodes[i].flags |= VV_NODE_ORPHAN;
+        seen[i] = 1;
+        t->order[len] = i;
+        len = visit(t, seen, len, len + 1);
+    }
+    return cut;
+}
+
+static void list_tops(vv_tree *t)
+{
+    t->top_count = 0;
+    for (uint32_t i = 0; i < t->node_count; i++)
+        if (t->nodes[i].parent == VV_NONE)
+            t->tops[t->top_count++] = i;
+}
+
+vv_code vv_tree_link(vv_tree *t, vv_error *err)
+{
+    uint8_t *seen = array(t->node_count, 1);
+    if (!seen)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for %" PRIu32 " contexts", t->node_count);
+    list_children(t);
+    if (order_nodes(t, seen))
+        list_children(t);
+    list_tops(t);
+    free(seen);
+    return VV_OK;
+}
+
+vv_u128 vv_node_call_children(const vv_tree *t, uint32_t node)
+{
+    vv_u128 calls = 0;
+    for (uint32_t c = t->child_first[node]; c < t->child_first[node + 1]; c++) {
+        const vv_node *child = &t->nodes[t->child[c]];
+        if (child->edge == VV_EDGE_CALL)
+            calls = vv_sat128(calls, child->counters->inclusive_ns);
+    }
+    return calls;
+}
+
+void vv_tree_paths(const vv_tree *t, vv_path_id *paths, bool *has)
+{
+    for (uint32_t k = 0; k < t->node_count; k++) {
+        uint32_t i = t->order[k];
+        const vv_node *n = &t->nodes[i];
+        has[i] = !(n->flags & (VV_NODE_UNDEFINED | VV_NODE_OVERFLOW | VV_NODE_ORPHAN))
+            && n->function != VV_NONE && (n->parent == VV_NONE || has[n->parent]);
+        if (!has[i])
+            continue;
+        char scratch[12];
+        vv_str name;
+        const vv_function_ref *f = &t->functions[n->function];
+        vv_name_kind kind = vv_function_name_key(f->def, f->id, scratch, &name);
+        vv_path_id_of(&paths[i], n->parent == VV_NONE ? NULL : &paths[n->parent], n->edge, kind, name);
+    }
+}
+
+void vv_node_overflow_id(const vv_node *n, char out[VV_OVERFLOW_ID])
+{
+    static const char *const reasons[VV_OVERFLOW_REASONS] = {"context_memory_unavailable_after_drain",
+                                                             "invalid_parent_context"};
+    snprintf(out, VV_OVERFLOW_ID, "overflow:%s:%s", reasons[n->reason % VV_OVERFLOW_REASONS],
+             vv_node_edge_name(n->edge));
+}

@@ -1,0 +1,86 @@
+/*
+ * A forest of calling contexts with their numbers: what flame graphs and tables of functions are drawn from. One
+ * execution is one (views/profile.h); what is merged, turned round or transformed is another, made the same way: fill
+ * the nodes with their parents, then link.
+ *
+ * Nodes may come in any order and any depth; a cycle (which no honest store holds) is cut. Immutable once linked and
+ * shareable between threads.
+ */
+#pragma once
+
+#include "format/cct.h"
+#include "format/function_table.h"
+
+#define VV_NONE UINT32_MAX
+enum { VV_EDGE_UNKNOWN = 3 }; /* beside vv_edge: a context without a definition */
+
+/* Bits of a node, as answers carry them (docs/http-api.md). */
+enum {
+    VV_NODE_OPEN = 1,
+    VV_NODE_OVERFLOW = 2,
+    VV_NODE_ORPHAN = 4, /* names a parent that is not in the fold */
+    VV_NODE_UNDEFINED = 8,
+    VV_NODE_TIMING_INCOMPLETE = 16,
+    VV_NODE_SLIVER = 32,
+};
+
+typedef struct {
+    uint32_t parent;   /* index, or VV_NONE at the top */
+    uint32_t function; /* index into functions, or VV_NONE for overflow and undefined */
+    uint32_t line;     /* of the call site; 0 = unknown */
+    uint8_t edge, flags;
+    uint8_t reason;    /* vv_overflow_reason of an overflow bucket */
+    const vv_counters *counters; /* the producer's, as long as the tree lives */
+    const uint8_t *key;          /* the 32 bytes of its context key, the producer's; NULL where it has none */
+    vv_u128 self_ns;
+} vv_node;
+
+typedef struct {
+    vv_program_id program;
+    uint32_t id;
+    const vv_function *def; /* NULL where no readable table has it; the producer's */
+} vv_function_ref;
+
+typedef struct {
+    vv_node *nodes;
+    uint32_t node_count;
+    uint32_t *order;               /* all nodes, parents before children */
+    uint32_t *child_first, *child; /* children of i: child[child_first[i] .. child_first[i + 1]) */
+    uint32_t *tops;
+    uint32_t top_count;
+    vv_function_ref *functions;    /* malloc'd by the producer, freed with the tree */
+    uint32_t function_count;
+} vv_tree;
+
+/* Zeroed nodes, and room for the rest. NOMEM leaves what vv_tree_clear takes. */
+VV_MUST_CHECK vv_code vv_tree_make(vv_tree *ret, uint32_t node_count, vv_error *err);
+/*
+ * Fills order, children and tops from the nodes' parents, which must be VV_NONE or less than node_count. A node in a
+ * cycle loses its parent and becomes an orphan.
+ */
+VV_MUST_CHECK vv_code vv_tree_link(vv_tree *t, vv_error *err);
+void vv_tree_clear(vv_tree *t); /* accepts a zeroed one */
+/* Memory held, without what the producer owns. */
+size_t vv_tree_bytes(const vv_tree *t);
+
+/* The function's name for people: fqn, or an empty view where no table has it. */
+vv_str vv_function_ref_name(const vv_function_ref *f);
+
+/* started - completed in all four ways. */
+__int128 vv_counters_open(const vv_counters *c);
+
+/* Inclusive time of a node's Call children; its direct-child time exceeds that by what is unattributed. */
+vv_u128 vv_node_call_children(const vv_tree *t, uint32_t node);
+
+/*
+ * path_id of every node, by its index (docs/http-api.md); has[i] is false where it is null: undefined, below an
+ * undefined or missing one, overflow. paths and has hold node_count items.
+ */
+void vv_tree_paths(const vv_tree *t, vv_path_id *paths, bool *has);
+
+/* "overflow:<reason>:<edge>" of an overflow node. */
+enum { VV_OVERFLOW_ID = 64 };
+void vv_node_overflow_id(const vv_node *n, char out[VV_OVERFLOW_ID]);
+
+/* "root" "call" "spawn" "unknown". */
+const char *vv_node_edge_name(uint8_t edge);
