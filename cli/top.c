@@ -19,10 +19,11 @@ static void add_place(vv_cli_table *t, const vv_function *d)
     vv_cli_cell_text(t, VV_PAINT_DIM, n ? (vv_str){text, (size_t)n} : file, 90);
 }
 
-static void add_row(vv_cli_table *t, const vv_function_row *r, vv_u128 total_self)
+static void add_row(vv_cli_table *t, const vv_function_group *g, vv_u128 total_self)
 {
     char text[VV_CELL];
-    const vv_function *d = r->function->def;
+    const vv_function_row *r = &g->side[VV_SIDE_HEAD];
+    const vv_function *d = g->function.def;
     vv_cli_cell(t, VV_PAINT_NONE, "%s", vv_cli_duration(text, r->self_ns));
     if (total_self && !r->timing_incomplete)
         vv_cli_cell(t, VV_PAINT_NONE, "%.1f%%", 100 * (double)r->self_ns / (double)total_self);
@@ -35,64 +36,59 @@ static void add_row(vv_cli_table *t, const vv_function_row *r, vv_u128 total_sel
     if (d)
         vv_cli_cell_text(t, VV_PAINT_BOLD, d->fqn, 80);
     else
-        vv_cli_cell(t, VV_PAINT_NONE, "function #%u", r->function->id);
+        vv_cli_cell(t, VV_PAINT_NONE, "function #%u", g->function.id);
     add_place(t, d);
 }
 
-static void print_foot(const vv_digest *d, size_t rows, size_t shown)
+static void print_foot(const vv_scope *s, size_t rows, size_t shown)
 {
     char calls[VV_CELL], self[VV_CELL];
-    if (!d->known) {
+    const vv_totals *t = &s->totals[VV_SIDE_HEAD];
+    if (!s->known[VV_SIDE_HEAD]) {
         printf("the execution can't be shown: its data is damaged; `varve show` says how\n");
         return;
     }
     printf("%zu of %zu functions; all together %s calls, self %s; evidence ", shown, rows,
-           vv_cli_count(calls, d->totals.calls), vv_cli_duration(self, d->totals.self_ns));
-    vv_cli_print_painted(vv_cli_verdict_paint(d->evidence.verdict), vv_verdict_name(d->evidence.verdict));
+           vv_cli_count(calls, t->calls), vv_cli_duration(self, t->self_ns));
+    vv_cli_print_painted(vv_cli_verdict_paint(s->evidence.verdict), vv_verdict_name(s->evidence.verdict));
     printf("\n");
-    if (d->evidence.overflow_calls)
+    if (s->evidence.overflow_calls)
         printf("%s of the calls found no memory for a place of their own (overflow), and are in no row\n",
-               vv_cli_count(calls, d->evidence.overflow_calls));
+               vv_cli_count(calls, s->evidence.overflow_calls));
 }
 
-static int print_table(const vv_profile *p, const vv_digest *d, unsigned by, uint64_t limit)
+static void print_table(const vv_scope *s, const vv_function_groups *g, uint64_t limit)
 {
     static const vv_cli_column columns[] = {{"SELF", true}, {"SELF%", true}, {"INCLUSIVE", true}, {"AWAIT", true},
                                             {"CALLS", true}, {"ERRORS", true}, {"FUNCTION", false}, {"FILE", false}};
-    vv_error err = {0};
-    vv_function_row *rows;
-    size_t n;
-    if (vv_function_rows(&p->tree, &rows, &n, &err) != VV_OK)
-        return vv_cli_fail_error(&err, "functions", NULL);
-    vv_function_rows_sort(rows, n, by);
     vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
-    size_t shown = n < limit ? n : (size_t)limit;
+    size_t shown = g->count < limit ? g->count : (size_t)limit;
     for (size_t i = 0; t && i < shown; i++)
-        add_row(t, &rows[i], d->totals.self_ns);
-    if (t && n)
+        add_row(t, &g->items[i], s->totals[VV_SIDE_HEAD].self_ns);
+    if (t && g->count)
         vv_cli_table_print(t);
-    print_foot(d, n, shown);
+    print_foot(s, g->count, shown);
     vv_cli_table_free(t);
-    free(rows);
-    return VV_EXIT_OK;
 }
 
-static int show(const vv_cli *c, vv_query *q, const char *id, uint64_t limit)
+static int show(const vv_cli *c, vv_query *q, uint64_t limit)
 {
     vv_error err = {0};
-    vv_found f;
-    vv_loaded x;
-    unsigned by = 0;
+    vv_scope s = {.items = NULL};
+    vv_function_groups g = {.count = 0};
+    unsigned by = VV_SORT_SELF;
     vv_code rc = vv_query_word(q, "sort", vv_function_sorts, VV_FUNCTION_SORTS, &by, &err);
     if (rc == VV_OK)
-        rc = vv_query_execution(q, vv_cstr(id), "execution", &f, &err);
+        rc = vv_scope_read(&s, q, &err);
     if (rc == VV_OK)
-        rc = vv_query_load(q, &f, &x, &err);
-    if (rc != VV_OK)
-        return vv_cli_fail_view(c, q, &err);
-    int status = print_table(x.profile, x.digest, by, limit);
-    vv_loaded_release(q->library, &x);
-    return status;
+        rc = vv_function_groups_make(&g, &s, &err);
+    if (rc == VV_OK) {
+        vv_function_groups_sort(&g, &s, (vv_function_sort)by);
+        print_table(&s, &g, limit);
+    }
+    vv_function_groups_done(&g);
+    vv_scope_done(&s);
+    return rc == VV_OK ? VV_EXIT_OK : vv_cli_fail_view(c, q, &err);
 }
 
 static int run(const vv_cli *c)
@@ -111,7 +107,7 @@ static int run(const vv_cli *c)
     vv_cli_param(&p, "sort", vv_cli_value(c, "sort"));
     vv_cli_param(&p, "limit", vv_cli_value(c, "limit"));
     vv_query q = {.library = l, .look = look, .params = p.items, .param_count = p.count};
-    status = c->json ? vv_cli_print_answer(c, vv_answer_functions, &q) : show(c, &q, id, limit);
+    status = c->json ? vv_cli_print_answer(c, vv_answer_functions, &q) : show(c, &q, limit);
     vv_cli_close_library(l, look);
     return status;
 }

@@ -25,7 +25,7 @@ void vv_time_text(char out[VV_TIME_TEXT], uint64_t unix_ns)
     snprintf(out + n, VV_TIME_TEXT - n, ".%09uZ", (unsigned)(unix_ns % 1000000000u));
 }
 
-static int newest_first(const void *a, const void *b)
+int vv_found_newest_first(const void *a, const void *b)
 {
     const vv_found *x = a, *y = b;
     if (x->has_time != y->has_time)
@@ -58,7 +58,7 @@ vv_code vv_list_executions(const vv_look *look, vv_found **ret, size_t *ret_coun
         for (size_t k = 0; k < s->execution_count; k++)
             list[at++] = found(s, &s->executions[k]);
     }
-    qsort(list, n, sizeof *list, newest_first);
+    qsort(list, n, sizeof *list, vv_found_newest_first);
     *ret = list;
     *ret_count = n;
     return VV_OK;
@@ -82,18 +82,30 @@ static bool take_number(const char **p, const char *end, uint64_t *ret)
     return *p > from;
 }
 
+vv_code vv_query_newest(vv_query *q, size_t n, vv_error *err)
+{
+    return n > 1 ? vv_list_executions(q->look, &q->newest, &q->newest_count, err) : VV_OK;
+}
+
+void vv_query_newest_done(vv_query *q)
+{
+    free(q->newest);
+    q->newest = NULL;
+}
+
 static vv_code find_latest(vv_query *q, uint64_t back, const char *name, vv_found *ret, vv_error *err)
 {
-    vv_found *list;
-    size_t n;
-    vv_code rc = vv_list_executions(q->look, &list, &n, err);
+    vv_found *list = q->newest;
+    size_t n = q->newest_count;
+    vv_code rc = list ? VV_OK : vv_list_executions(q->look, &list, &n, err);
     if (rc != VV_OK)
         return rc;
     if (back < n && list[back].has_time)
         *ret = list[back];
     else
         rc = not_found(q, name, err);
-    free(list);
+    if (!q->newest)
+        free(list);
     return rc;
 }
 

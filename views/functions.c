@@ -6,10 +6,9 @@
 
 #include "base/sha256.h"
 
-enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000, POSITION = 32 };
+enum { TEXTS_MAX = 256 * 1024 * 1024 };
 
-/* What a group goes by, as 32 bytes: kind and key hashed. */
-static void group_key(const vv_function_ref *f, uint8_t out[32])
+void vv_function_key(const vv_function_ref *f, uint8_t out[32])
 {
     char scratch[12];
     vv_str name;
@@ -31,7 +30,7 @@ static bool group_functions(const vv_tree *t, uint32_t *group, uint32_t *ret_cou
     bool good = true;
     for (uint32_t i = 0; i < t->function_count && good; i++) {
         uint8_t key[32];
-        group_key(&t->functions[i], key);
+        vv_function_key(&t->functions[i], key);
         group[i] = vv_map_put(&map, key, NULL);
         good = group[i] != VV_MAP_NONE;
     }
@@ -123,28 +122,168 @@ vv_code vv_function_rows(const vv_tree *t, vv_function_row **ret, size_t *ret_co
     return VV_OK;
 }
 
-typedef enum { SORT_SELF, SORT_INCLUSIVE, SORT_AWAIT, SORT_CALLS, SORT_ERRORS, SORT_CONTEXTS, SORT_NAME } sort_by;
+static vv_str copy_str(vv_arena *a, vv_str s)
+{
+    return s.p ? vv_arena_str(a, s) : s;
+}
+
+static vv_opt_str copy_opt(vv_arena *a, vv_opt_str s)
+{
+    return s.present ? (vv_opt_str){.present = true, .s = copy_str(a, s.s)} : s;
+}
+
+const vv_function *vv_function_copy(vv_arena *a, const vv_function *f)
+{
+    vv_function *c = vv_arena_alloc(a, sizeof *c);
+    if (!c)
+        return NULL;
+    *c = *f;
+    c->fqn = copy_str(a, f->fqn);
+    c->display_name = copy_str(a, f->display_name);
+    c->definition_key = copy_opt(a, f->definition_key);
+    c->kind_detail = copy_opt(a, f->kind_detail);
+    c->source_file = copy_opt(a, f->source_file);
+    c->package = copy_opt(a, f->package);
+    c->namespaces = NULL;
+    c->namespace_count = 0;
+    const vv_str *const texts[] = {&c->fqn, &c->display_name, &c->definition_key.s, &c->kind_detail.s,
+                                   &c->source_file.s, &c->package.s};
+    for (size_t i = 0; i < VV_ARRAY_LEN(texts); i++)
+        if (texts[i]->n && !texts[i]->p)
+            return NULL;
+    return c;
+}
+
+static vv_code no_memory(vv_error *err)
+{
+    return vv_fail(err, VV_ERR_NOMEM, "no memory for the table of functions");
+}
+
+/* The group of a function, new where there is none. */
+static vv_code find_group(vv_function_groups *g, const vv_function_ref *f, vv_function_group **ret, vv_error *err)
+{
+    uint8_t key[32];
+    bool fresh;
+    vv_function_key(f, key);
+    uint32_t at = vv_map_put(&g->map, key, &fresh);
+    if (at == VV_MAP_NONE)
+        return no_memory(err);
+    if (at >= g->cap) {
+        uint32_t cap = g->cap ? g->cap * 2 : 64;
+        vv_function_group *bigger = realloc(g->items, cap * sizeof *bigger);
+        if (!bigger)
+            return no_memory(err);
+        g->items = bigger;
+        g->cap = cap;
+    }
+    *ret = &g->items[at];
+    if (!fresh)
+        return VV_OK;
+    **ret = (vv_function_group){.function = *f};
+    memcpy((*ret)->key, key, sizeof key);
+    (*ret)->function.def = f->def ? vv_function_copy(&g->texts, f->def) : NULL;
+    g->count = at + 1;
+    return f->def && !(*ret)->function.def ? no_memory(err) : VV_OK;
+}
+
+static void add_row(vv_function_row *to, const vv_function_row *r)
+{
+    to->contexts += r->contexts;
+    to->calls += r->calls;
+    to->errors += r->errors;
+    to->cancelled += r->cancelled;
+    to->open += r->open;
+    to->self_ns = vv_sat128(to->self_ns, r->self_ns);
+    to->inclusive_ns = vv_sat128(to->inclusive_ns, r->inclusive_ns);
+    to->await_ns = vv_sat128(to->await_ns, r->await_ns);
+    to->timing_incomplete |= r->timing_incomplete;
+}
+
+static void add_nameless(vv_nameless *to, const vv_node *n)
+{
+    to->contexts++;
+    to->calls += n->counters->started;
+    to->self_ns = vv_sat128(to->self_ns, n->self_ns);
+}
+
+static vv_code add_execution(void *cls, const vv_scope_item *item, const vv_loaded *x, vv_error *err)
+{
+    vv_function_groups *g = cls;
+    const vv_tree *t = &x->profile->tree;
+    vv_function_row *rows;
+    size_t n;
+    vv_code rc = vv_function_rows(t, &rows, &n, err);
+    if (rc != VV_OK)
+        return rc;
+    for (size_t i = 0; i < n && rc == VV_OK; i++) {
+        vv_function_group *group = NULL;
+        rc = find_group(g, rows[i].function, &group, err);
+        for (size_t side = 0; side < VV_SIDES && rc == VV_OK; side++)
+            if (item->on[side]) {
+                group->on[side] = true;
+                add_row(&group->side[side], &rows[i]);
+            }
+    }
+    free(rows);
+    for (uint32_t i = 0; i < t->node_count; i++)
+        for (size_t side = 0; side < VV_SIDES; side++) {
+            if (item->on[side] && t->nodes[i].flags & VV_NODE_OVERFLOW)
+                add_nameless(&g->overflow[side], &t->nodes[i]);
+            if (item->on[side] && t->nodes[i].flags & VV_NODE_UNDEFINED)
+                add_nameless(&g->undefined[side], &t->nodes[i]);
+        }
+    return rc;
+}
+
+vv_code vv_function_groups_make(vv_function_groups *ret, vv_scope *s, vv_error *err)
+{
+    *ret = (vv_function_groups){.texts = vv_arena_init(TEXTS_MAX)};
+    vv_map_init(&ret->map, sizeof ret->items->key);
+    return vv_scope_fold(s, add_execution, ret, err);
+}
+
+void vv_function_groups_done(vv_function_groups *g)
+{
+    vv_map_done(&g->map);
+    free(g->items);
+    vv_arena_done(&g->texts);
+    *g = (vv_function_groups){.count = 0};
+}
+
 const char *const vv_function_sorts[] = {"self_ns", "inclusive_ns", "await_ns", "calls", "errors", "contexts", "name"};
 
-static vv_u128 sort_value(const vv_function_row *r, sort_by by)
+vv_u128 vv_function_value(const vv_function_row *r, vv_function_sort by)
 {
     switch (by) {
-    case SORT_SELF:
+    case VV_SORT_SELF:
+    case VV_SORT_NAME:
         return r->self_ns;
-    case SORT_INCLUSIVE:
+    case VV_SORT_INCLUSIVE:
         return r->inclusive_ns;
-    case SORT_AWAIT:
+    case VV_SORT_AWAIT:
         return r->await_ns;
-    case SORT_CALLS:
+    case VV_SORT_CALLS:
         return r->calls;
-    case SORT_ERRORS:
+    case VV_SORT_ERRORS:
         return r->errors;
-    case SORT_CONTEXTS:
+    case VV_SORT_CONTEXTS:
         return r->contexts;
-    case SORT_NAME:
-        break;
     }
     return 0;
+}
+
+typedef struct {
+    vv_function_sort by;
+    bool compares;
+} order;
+
+static vv_u128 sort_value(const vv_function_group *g, const order *o)
+{
+    if (o->by == VV_SORT_NAME)
+        return 0;
+    vv_u128 head = vv_function_value(&g->side[VV_SIDE_HEAD], o->by);
+    vv_u128 base = vv_function_value(&g->side[VV_SIDE_BASE], o->by);
+    return !o->compares || head >= base ? head - base : base - head; /* without a base that is 0 */
 }
 
 static int compare_str(vv_str a, vv_str b)
@@ -154,28 +293,23 @@ static int compare_str(vv_str a, vv_str b)
     return c ? c : (a.n > b.n) - (a.n < b.n);
 }
 
-/* Largest first; equals by name, then by identity, so that the order is total. Functions without a name come last. */
-static int compare_rows(const void *a, const void *b, void *by)
+static int compare_groups(const void *a, const void *b, void *cls)
 {
-    const vv_function_row *x = a, *y = b;
-    vv_u128 vx = sort_value(x, *(sort_by *)by), vy = sort_value(y, *(sort_by *)by);
+    const vv_function_group *x = a, *y = b;
+    vv_u128 vx = sort_value(x, cls), vy = sort_value(y, cls);
     if (vx != vy)
         return vx > vy ? -1 : 1;
-    if (!x->function->def != !y->function->def)
-        return x->function->def ? -1 : 1;
-    int c = compare_str(vv_function_ref_name(x->function), vv_function_ref_name(y->function));
-    if (c)
-        return c;
-    uint8_t kx[32], ky[32];
-    group_key(x->function, kx);
-    group_key(y->function, ky);
-    return memcmp(kx, ky, sizeof kx);
+    if (!x->function.def != !y->function.def)
+        return x->function.def ? -1 : 1;
+    int c = compare_str(vv_function_ref_name(&x->function), vv_function_ref_name(&y->function));
+    return c ? c : memcmp(x->key, y->key, sizeof x->key);
 }
 
-void vv_function_rows_sort(vv_function_row *rows, size_t n, unsigned by)
+void vv_function_groups_sort(vv_function_groups *g, const vv_scope *s, vv_function_sort by)
 {
-    sort_by column = (sort_by)by;
-    qsort_r(rows, n, sizeof *rows, compare_rows, &column);
+    order o = {by, s->compares};
+    if (g->count)
+        qsort_r(g->items, g->count, sizeof *g->items, compare_groups, &o);
 }
 
 void vv_function_fields_json(vv_json *j, const vv_function_ref *ref)
@@ -211,156 +345,4 @@ void vv_function_fields_json(vv_json *j, const vv_function_ref *ref)
     } else {
         vv_json_null(j);
     }
-}
-
-static void row_json(vv_json *j, const vv_function_row *r)
-{
-    vv_json_obj(j);
-    vv_function_fields_json(j, r->function);
-    vv_json_kv_u128(j, "calls", r->calls);
-    vv_json_kv_i128(j, "open", r->open);
-    vv_json_kv_u128(j, "errors", r->errors);
-    vv_json_kv_u128(j, "cancelled", r->cancelled);
-    vv_json_kv_u128(j, "self_ns", r->self_ns);
-    vv_json_kv_u128(j, "inclusive_ns", r->inclusive_ns);
-    vv_json_kv_u128(j, "await_ns", r->await_ns);
-    vv_json_kv_u64(j, "contexts", r->contexts);
-    vv_json_kv_bool(j, "timing_complete", !r->timing_incomplete);
-    vv_json_end_obj(j);
-}
-
-/* Calls that no function can be named for: they stand beside the rows, so that all sums come out. */
-static void unattributed_json(vv_json *j, const vv_tree *t)
-{
-    static const struct {
-        const char *key;
-        uint8_t flag;
-    } kinds[] = {{"overflow", VV_NODE_OVERFLOW}, {"undefined", VV_NODE_UNDEFINED}};
-    vv_json_kv_obj(j, "unattributed");
-    for (size_t k = 0; k < VV_ARRAY_LEN(kinds); k++) {
-        vv_u128 calls = 0, self = 0;
-        uint64_t contexts = 0;
-        for (uint32_t i = 0; i < t->node_count; i++)
-            if (t->nodes[i].flags & kinds[k].flag) {
-                contexts++;
-                calls += t->nodes[i].counters->started;
-                self = vv_sat128(self, t->nodes[i].self_ns);
-            }
-        vv_json_kv_obj(j, kinds[k].key);
-        vv_json_kv_u64(j, "contexts", contexts);
-        vv_json_kv_u128(j, "calls", calls);
-        vv_json_kv_u128(j, "self_ns", self);
-        vv_json_end_obj(j);
-    }
-    vv_json_end_obj(j);
-}
-
-static bool row_matches(const vv_function_row *r, const vv_str *text)
-{
-    const vv_function *d = r->function->def;
-    if (!text || text->n == 0)
-        return true;
-    if (!d)
-        return false;
-    const vv_str none = {NULL, 0};
-    const vv_str fields[] = {d->fqn, d->display_name, d->definition_key.present ? d->definition_key.s : none,
-                             d->source_file.present ? d->source_file.s : none};
-    for (size_t i = 0; i < VV_ARRAY_LEN(fields); i++)
-        if (fields[i].n && vv_text_contains(fields[i], *text))
-            return true;
-    return false;
-}
-
-typedef struct {
-    sort_by by;
-    uint64_t limit;
-    const vv_str *text;
-    bool has_cursor;
-    uint8_t after[POSITION];
-} options;
-
-static vv_code read_options(vv_query *q, options *o, vv_error *err)
-{
-    static const char *const names[] = {"execution", "sort", "q", "limit", "cursor", NULL};
-    unsigned by = SORT_SELF;
-    *o = (options){.limit = LIMIT_DEFAULT};
-    vv_code rc = vv_query_check(q, names, err);
-    if (rc == VV_OK)
-        rc = vv_query_word(q, "sort", vv_function_sorts, VV_FUNCTION_SORTS, &by, err);
-    if (rc == VV_OK)
-        rc = vv_query_number(q, "limit", 1, LIMIT_MAX, &o->limit, err);
-    if (rc == VV_OK)
-        rc = vv_query_cursor(q, "functions", o->after, sizeof o->after, &o->has_cursor, err);
-    o->by = (sort_by)by;
-    o->text = vv_query_value(q, "q");
-    return rc;
-}
-
-/*
- * A cursor names the last row by its group. In a look where numbers have moved, the page goes on after where that row
- * stands now; a row that is gone ends the list.
- */
-static size_t start_of_page(const options *o, const vv_function_row *rows, size_t n)
-{
-    for (size_t i = 0; o->has_cursor && i < n; i++) {
-        uint8_t key[32];
-        group_key(rows[i].function, key);
-        if (memcmp(key, o->after, sizeof key) == 0)
-            return i + 1;
-    }
-    return o->has_cursor ? n : 0;
-}
-
-static void answer_json(vv_json *j, const vv_query *q, const options *o, const vv_tree *t, const vv_digest *d,
-                        const vv_function_row *rows, size_t n)
-{
-    size_t at = start_of_page(o, rows, n), last = n, total = 0, left = o->limit;
-    for (size_t i = 0; i < n; i++)
-        total += row_matches(&rows[i], o->text);
-    bool more = false;
-    for (size_t i = at, seen = 0; i < n && !more; i++)
-        more = row_matches(&rows[i], o->text) && ++seen > o->limit;
-    vv_head_json(j, q->look, &d->evidence, more, NULL);
-    vv_json_key(j, "totals");
-    vv_totals_json(j, d->known, &d->totals);
-    unattributed_json(j, t);
-    vv_json_kv_u64(j, "total_rows", total);
-    vv_json_kv_arr(j, "items");
-    for (; at < n && left; at++)
-        if (row_matches(&rows[at], o->text)) {
-            row_json(j, &rows[at]);
-            last = at;
-            left--;
-        }
-    vv_json_end_arr(j);
-    bool has_next = more && last < n;
-    uint8_t key[POSITION];
-    if (has_next)
-        group_key(rows[last].function, key);
-    vv_query_next_json(j, q, "functions", has_next ? key : NULL, sizeof key);
-    vv_json_end_obj(j);
-}
-
-vv_code vv_view_functions(vv_json *j, vv_query *q, vv_error *err)
-{
-    options o;
-    vv_found f;
-    vv_loaded x;
-    vv_function_row *rows;
-    size_t n;
-    vv_code rc = read_options(q, &o, err);
-    if (rc == VV_OK)
-        rc = vv_query_scope(q, &f, err);
-    if (rc == VV_OK)
-        rc = vv_query_load(q, &f, &x, err);
-    if (rc != VV_OK)
-        return rc;
-    rc = vv_function_rows(&x.profile->tree, &rows, &n, err);
-    if (rc == VV_OK) {
-        vv_function_rows_sort(rows, n, o.by);
-        answer_json(j, q, &o, &x.profile->tree, x.digest, rows, n);
-        free(rows);
-    }
-    vv_loaded_release(q->library, &x);
-    return rc;
 }

@@ -26,6 +26,10 @@ typedef struct {
     const vv_param *params;
     size_t param_count;
     vv_str id, sub; /* of the path, where a resource has one or two: "/executions/{id}/spans/{sub}" */
+    vv_library *base_library; /* where executions of base= are, if in another store; NULL: in this one */
+    const vv_look *base_look;
+    struct vv_found *newest; /* of the look, while several executions are looked up (views/executions.h) */
+    size_t newest_count;
 
     const char *parameter;                   /* the one at fault, after VV_ERR_ARG, NOTFOUND or AMBIGUOUS */
     vv_thread_ref matches[VV_QUERY_MATCHES]; /* after VV_ERR_AMBIGUOUS */

@@ -26,14 +26,15 @@ class Engine:
     def __init__(self, rng, ident):
         self.ident = ident
         self.program = rng.randbytes(16)
+        self.names = self.program  # what functions are called goes by it
         self.functions = rng.randint(1, 9)
         self.label = rng.choice((None, "rev-1", rng.choice(WORDS)))
         self.tables = []
 
-    def table(self, rng, count):
+    def rows(self, count):
         rows = []
         for ident in range(1, count + 1):
-            state = random.Random(repr((self.program, ident)))
+            state = random.Random(repr((self.names, ident)))
             if state.random() < 0.1:
                 continue
             name = "%s.%d" % (state.choice(WORDS), ident)
@@ -45,6 +46,10 @@ class Engine:
                 "span": state.choice((None, [3, 10, 90])), "package": state.choice((None, "app")),
                 "namespace": [state.choice(WORDS) for _ in range(state.randint(0, 2))],
             })
+        return rows
+
+    def table(self, rng, count):
+        rows = self.rows(count)
         return sb.function_table(rows, [(3, "app.baml")] if rng.random() < 0.8 else [])
 
 

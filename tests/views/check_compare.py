@@ -1,0 +1,290 @@
+#!/usr/bin/env python3
+"""Holds answers about several executions, and comparisons, against a recomputation from the reference reader; TAP.
+
+Pairs and groups of executions of each store given, and of seeded random ones, are summed and compared here by plain,
+slow means. Beside the numbers, laws are checked that need no model: a comparison with itself changes nothing, and one
+the other way round changes every sign.
+
+usage: check_compare.py VARVE FIRST_SEED SEEDS [STORE...]
+"""
+
+import os
+import random
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+
+import genstore  # noqa: E402
+import refstore  # noqa: E402
+from check_views import U128_MAX, Check, Server  # noqa: E402
+
+NUMBERS = ("calls", "open", "errors", "cancelled", "self_ns", "inclusive_ns", "await_ns", "contexts")
+
+
+def close(a, b):
+    """Whether two ratios are equal to six digits."""
+    if a is None or b is None:
+        return a is b
+    return abs(a - b) <= 1e-5 * max(abs(a), abs(b), 1e-300)
+
+
+def ratio(part, whole):
+    return part / whole if whole else None
+
+
+class Scope:
+    """Executions on two sides, by the answers of their own: what is the same in all answers about them."""
+
+    def __init__(self, server, heads, bases=()):
+        self.server, self.heads, self.bases = server, unique(heads), unique(bases)
+        self.query = [("execution", check.execution.ident) for check in heads]
+        self.query += [("base", check.execution.ident) for check in bases]
+        self.verdicts = [worst(server, side) for side in (self.heads, self.bases)]
+
+    def one_engine(self):
+        return len({check.execution.root[:24] for check in self.heads + self.bases}) == 1
+
+    def get(self, path, **query):
+        status, answer = self.server.ask(path, self.query + list(query.items()))
+        assert status == 200, (path, self.query, query, status, answer)
+        self.evidence(answer)
+        return answer
+
+    def pages(self, path, limit, **query):
+        """The first page's answer with the items of all."""
+        answer = self.get(path, limit=limit, **query)
+        page = answer
+        while page["next"] is not None:
+            page = self.get(path, limit=limit, cursor=page["next"], **query)
+            answer["items"] += page["items"]
+        return answer
+
+    def evidence(self, answer):
+        everything = unique(self.heads + self.bases)
+        equal("executions", len(everything), answer["evidence"]["executions"])
+        equal("verdict", worst(self.server, everything), answer["evidence"]["verdict"])
+        if len(everything) == 1 and not self.bases:
+            assert "scope" not in answer
+            return
+        for key, side in (("executions", self.heads), ("base", self.bases)):
+            equal("scope", {c.execution.ident for c in side}, set(answer["scope"][key]))
+            equal("scope", len(side), len(answer["scope"][key]))
+        equal("aligned_by", "context" if self.one_engine() else "path_id", answer["scope"]["aligned_by"])
+        if self.bases:
+            got = [answer[key]["verdict"] for key in ("head_evidence", "base_evidence")]
+            equal("verdicts", self.verdicts, got)
+
+    def totals(self, answer):
+        for key, side in (("totals", self.heads), ("base_totals", self.bases)):
+            if not side:
+                continue
+            each = [self.server.get("/api/v1/executions/" + c.execution.ident)["totals"] for c in side]
+            each = [totals for totals in each if totals is not None]
+            wanted = {k: min(sum(int(t[k]) for t in each), U128_MAX) for k in each[0]} if each else None
+            equal(key, wanted, {k: int(v) for k, v in answer[key].items()} if answer[key] else answer[key])
+
+    def absent(self, side):
+        """The number of what a side lacks."""
+        return 0 if self.verdicts[side] == "complete" else None
+
+    def compared(self, what, row, sums, metric, total, parent=None):
+        """A row of a comparison. sums: {number: (head, base)}, None where the side lacks it."""
+        sides = list(zip(*sums.values()))
+        on = [side[0] is not None for side in sides]
+        state = "both" if all(on) else ("new", "gone")[on[1]]
+        if not all(on) and self.absent(on[0]) is None:
+            state = None
+        equal("state of " + what, state, row["state"])
+        known = []
+        for key, side, here in (("head", 0, on[0]), ("base", 1, on[1])):
+            if not here and self.absent(side) is None:
+                equal(what + " " + key, None, row[key])
+                known.append(None)
+                continue
+            values = {k: v[side] or 0 for k, v in sums.items()}
+            equal(what + " " + key, values, {k: int(row[key][k]) for k in sums})
+            known.append(values)
+        if None in known:
+            equal("delta of " + what, [None] * 4, [row[k] for k in ("delta", "delta_of_base", "delta_of_total",
+                                                                    "delta_of_parent")])
+            return
+        head, base = known
+        equal("delta of " + what, {k: head[k] - base[k] for k in sums}, {k: int(v) for k, v in row["delta"].items()})
+        change = head[metric] - base[metric]
+        for key, whole in (("base", base[metric]), ("total", total), ("parent", parent)):
+            wanted = ratio(change, whole)
+            assert close(wanted, row["delta_of_" + key]), (what, key, wanted, row["delta_of_" + key])
+
+
+def unique(checks):
+    found = {}
+    for check in checks:
+        found.setdefault(check.execution.ident, check)
+    return list(found.values())
+
+
+def worst(server, checks):
+    verdicts = [server.get("/api/v1/executions/" + c.execution.ident)["evidence"]["verdict"] for c in checks]
+    return max(verdicts, key=("complete", "running", "partial", "damaged").index) if verdicts else None
+
+
+def equal(what, wanted, got):
+    assert wanted == got, "%s: expected %.600s, got %.600s" % (what, wanted, got)
+
+
+def function_sums(checks):
+    """{group: {number: sum}} of one side, recursion counted once in each execution."""
+    found = {}
+    for check in checks:
+        groups = {}
+        for node in check.nodes.values():
+            if node.function is not None:
+                groups.setdefault(check.group(node), []).append(node)
+        for group, members in groups.items():
+            sums = found.setdefault(group, dict.fromkeys(NUMBERS, 0))
+            for number, part in (("calls", "calls"), ("open", "open"), ("errors", "errors"),
+                                 ("cancelled", "cancelled"), ("self_ns", "self_ns"), ("await_ns", "await_ns")):
+                sums[number] += sum(getattr(n, part) for n in members)
+            sums["inclusive_ns"] += sum(n.inclusive for n in members if not check.below_itself(n, group))
+            sums["contexts"] += len(members)
+    for sums in found.values():
+        for number in ("self_ns", "await_ns", "inclusive_ns"):
+            sums[number] = min(sums[number], U128_MAX)
+    return found
+
+
+def group_of(item):
+    if item["name"] is None:
+        return (2, item["program"], item["function_id"])
+    return (0, item["definition_key"]) if item["definition_key"] else (1, item["name"])
+
+
+def check_functions(scope, sort):
+    answer = scope.pages("/api/v1/functions", 3, sort=sort)
+    scope.totals(answer)
+    head, base = function_sums(scope.heads), function_sums(scope.bases)
+    got = {group_of(item): item for item in answer["items"]}
+    equal("functions", set(head) | set(base), set(got))
+    equal("rows", (len(got), len(got)), (len(answer["items"]), answer["total_rows"]))
+    metric = "self_ns" if sort == "name" else sort
+    column = []
+    for group, item in got.items():
+        sides = [head.get(group), base.get(group)]
+        if not scope.bases:
+            equal("function", sides[0], {k: int(item[k]) for k in NUMBERS})
+            column.append(sides[0][metric])
+            continue
+        sums = {k: tuple(side and side[k] for side in sides) for k in NUMBERS}
+        total = int(answer["base_totals"][metric]) if metric != "contexts" and answer["base_totals"] else 0
+        if metric == "contexts":
+            total = sum(side["contexts"] for side in base.values())
+        scope.compared("function %s" % (group,), item, sums, metric, total)
+        column.append(abs((sums[metric][0] or 0) - (sums[metric][1] or 0)))
+    if sort != "name":
+        equal("order", sorted(column, reverse=True), column)
+    for key, side in (("unattributed", scope.heads), ("base_unattributed", scope.bases)):
+        if side:
+            calls = sum(n.calls for c in side for n in c.nodes.values() if n.function is None)
+            equal(key, calls, sum(int(part["calls"]) for part in answer[key].values()))
+
+
+def negated(row):
+    """A row of a comparison as the other way round has it."""
+    states = {"new": "gone", "gone": "new"}
+    return {"state": states.get(row["state"], row["state"]), "base": row["head"], "head": row["base"],
+            "delta": row["delta"] and {k: -int(v) for k, v in row["delta"].items()}}
+
+
+def check_laws(server, a, b):
+    """Of the functions, as these have names to know them by in both answers."""
+    for item in Scope(server, [a], [a]).pages("/api/v1/functions", 100)["items"]:
+        equal("no change", ("both", {0}), (item["state"], {int(v) for v in item["delta"].values()}))
+    there = {group_of(i): i for i in Scope(server, [a], [b]).pages("/api/v1/functions", 100)["items"]}
+    back = {group_of(i): i for i in Scope(server, [b], [a]).pages("/api/v1/functions", 100)["items"]}
+    equal("functions both ways", set(there), set(back))
+    for group, item in there.items():
+        turned = dict(negated(item), delta=item["delta"] and {k: -int(v) for k, v in item["delta"].items()})
+        for key, value in turned.items():
+            got = back[group][key]
+            equal("the other way round", value, {k: int(v) for k, v in got.items()} if key == "delta" and got else got)
+
+
+def check_refusals(server, check):
+    ident = check.execution.ident
+    for path, query, status in (
+            ("/api/v1/functions", [("base", ident)], 400),
+            ("/api/v1/functions", [("execution", ident), ("base", "latest~99999")], 404),
+            ("/api/v1/functions", [("execution", ident), ("execution", "")], 400),
+            ("/api/v1/functions", [("execution", ident), ("sort", "calls"), ("sort", "calls")], 400),
+            ("/api/v1/executions/%s/spans" % ident, [("execution", ident)], 400),
+            ("/api/v1/executions/%s" % ident, [("base", ident)], 400)):
+        equal((path, query), status, server.ask(path, query)[0])
+
+
+def check_store(varve, path):
+    store = refstore.load_store(path)
+    server = Server(varve, path)
+    try:
+        checks = [Check(server, stream, x) for stream in store.streams if stream.error is None
+                  for x in stream.roots.values()]
+        if not checks:
+            return
+        check_refusals(server, checks[0])
+        for a, b in zip(checks[:6], (checks[1:] + checks[:1])[:6]):
+            check_laws(server, a, b)
+        scopes = [Scope(server, [c]) for c in checks[:2]]
+        scopes += [Scope(server, checks), Scope(server, checks[::-1] + checks[:1])]
+        scopes += [Scope(server, [a], [b]) for a in checks[:3] for b in checks[:3]]
+        scopes += [Scope(server, checks[:2], checks[1:4]), Scope(server, checks[2:], checks)] if len(checks) > 2 else []
+        for at, scope in enumerate(scopes):
+            check_functions(scope, NUMBERS[4 + at % 4])
+            check_functions(scope, ("calls", "errors", "name")[at % 3])
+    finally:
+        server.stop()
+
+
+class Build(genstore.Engine):
+    """An engine whose program is a build of the one program: most functions are called the same in all of them."""
+
+    def __init__(self, rng, ident):
+        super().__init__(rng, ident)
+        self.names = "the program"
+
+    def rows(self, count):
+        change = random.Random(self.program)
+        rows = [row for row in super().rows(count) if change.random() < 0.9]
+        for row in rows:
+            if change.random() < 0.2:
+                row["fqn"] += ".renamed"
+        return rows
+
+
+PLAIN = genstore.Engine
+
+
+def main(arguments):
+    varve, first, count, stores = arguments[0], int(arguments[1]), int(arguments[2]), arguments[3:]
+    failed = 0
+    print("1..%d" % (len(stores) + count))
+    for at in range(len(stores) + count):
+        with tempfile.TemporaryDirectory() as scratch:
+            seed = first + at - len(stores)
+            if at < len(stores):
+                name, path = os.path.basename(stores[at]), stores[at]
+            else:
+                name, path = "seed %d" % seed, os.path.join(scratch, ".baml", "profiles-v1")
+                genstore.Engine = PLAIN if seed % 4 == 0 else Build
+                genstore.build(seed, scratch, damages=None if seed % 3 == 0 else 0)
+            try:
+                check_store(varve, path)
+                print("ok %d - %s" % (at + 1, name))
+            except AssertionError as fault:
+                failed += 1
+                print("not ok %d - %s\n# %s" % (at + 1, name, str(fault).replace("\n", "\n# ")))
+            sys.stdout.flush()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
