@@ -196,6 +196,26 @@ size_t vv_utf8_cut(vv_str s, size_t max)
     return n;
 }
 
+size_t vv_str_digits(vv_str s)
+{
+    size_t n = 0;
+    while (n < s.n && s.p[n] >= '0' && s.p[n] <= '9')
+        n++;
+    return n;
+}
+
+bool vv_str_u64(vv_str s, uint64_t *ret)
+{
+    uint64_t v = 0;
+    bool good = s.n > 0 && s.n <= 20 && vv_str_digits(s) == s.n;
+    for (size_t i = 0; i < s.n && good; i++)
+        good = !__builtin_mul_overflow(v, (uint64_t)10, &v)
+            && !__builtin_add_overflow(v, (uint64_t)(s.p[i] - '0'), &v);
+    if (good)
+        *ret = v;
+    return good;
+}
+
 size_t vv_u128_text(char *out, vv_u128 v)
 {
     char tmp[40];

@@ -40,5 +40,10 @@ void vv_utf8_mend(char *p, size_t n);
  */
 void vv_text_tame(char *p, size_t n);
 
+/* The number of decimal digits that the text begins with. */
+size_t vv_str_digits(vv_str s);
+/* Reads text that is 1 to 20 decimal digits and nothing else; false where it is not, or the number is above 2^64-1. */
+bool vv_str_u64(vv_str s, uint64_t *ret);
+
 /* Decimal digits of v and a NUL into out (at least 40 bytes); returns their count. */
 size_t vv_u128_text(char *out, vv_u128 v);

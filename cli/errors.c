@@ -4,24 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/text.h"
+#include "cli/facts.h"
 #include "cli/verbs.h"
-#include "cli/view.h"
 #include "views/errors.h"
 
 #define LIMIT_DEFAULT "20"
-enum { NAME_SHOWN = 50, FRAMES_SHOWN = 100, CALLS_SHOWN = 20, PLACE = 160 };
-
-/* file:line, as editors and terminals make links of; empty where it is not known. */
-static const char *place(char out[PLACE], const vv_profile *p, const vv_site *site)
-{
-    char line[VV_CLI_LINE];
-    const vv_source_file *file = site && p->has_table ? vv_function_table_file(&p->table, site->file) : NULL;
-    out[0] = 0;
-    if (file && site->line)
-        snprintf(out, PLACE, "%.140s:%" PRIu32, vv_cli_line(line, file->path), site->line);
-    return out;
-}
+enum { NAME_SHOWN = 50, FRAMES_SHOWN = 100, CALLS_SHOWN = 20, FIELD = 7 };
 
 static const char *short_id(char out[VV_CAPTURE_TEXT], const vv_found *f, const vv_capture_id *id)
 {
@@ -45,7 +33,7 @@ static void add_row(vv_cli_table *t, const vv_error_list *l, const vv_found *f, 
 {
     const vv_error_capture *c = &p->fold->errors[l->page.items[at].row];
     vv_stack stack = vv_error_stack(l, p, c);
-    char id[VV_CAPTURE_TEXT], scratch[VV_FUNCTION_SCRATCH], where[PLACE];
+    char id[VV_CAPTURE_TEXT], scratch[VV_FUNCTION_SCRATCH], where[VV_CLI_PLACE];
     size_t ended;
     (void)vv_error_terminals(l, at, &ended);
     vv_cli_cell(t, VV_PAINT_NONE, "%s", short_id(id, f, &c->id));
@@ -55,7 +43,7 @@ static void add_row(vv_cli_table *t, const vv_error_list *l, const vv_found *f, 
     vv_cli_cell(t, VV_PAINT_NONE, "%zu", ended);
     add_rate(t, p, stack.node);
     vv_cli_cell_text(t, VV_PAINT_BOLD, vv_function_label(p, c->function_id, scratch), NAME_SHOWN);
-    vv_cli_cell(t, VV_PAINT_DIM, "%s", place(where, p, c->has_site ? &c->site : NULL));
+    vv_cli_cell(t, VV_PAINT_DIM, "%s", vv_cli_place(where, p, c->has_site ? &c->site : NULL));
 }
 
 static void print_foot(const vv_error_list *l, const vv_digest *d)
@@ -101,9 +89,9 @@ static void print_stack(const vv_profile *p, const vv_error_capture *c, const vv
     if (n < stack->frames)
         printf("  %zu calls above\n", stack->frames - n);
     for (size_t i = 0; i < n; i++) {
-        char scratch[VV_FUNCTION_SCRATCH], line[VV_CLI_LINE], where[PLACE];
+        char scratch[VV_FUNCTION_SCRATCH], line[VV_CLI_LINE], where[VV_CLI_PLACE];
         vv_str name = frames[i].has_function ? vv_function_label(p, frames[i].function_id, scratch) : vv_cstr("?");
-        printf("  %s  %s\n", vv_cli_line(line, name), place(where, p, frames[i].site));
+        printf("  %s  %s\n", vv_cli_line(line, name), vv_cli_place(where, p, frames[i].site));
     }
 }
 
@@ -115,9 +103,8 @@ static void print_ended(const vv_error_list *l, const vv_found *f, const vv_prof
     for (size_t i = 0; i < n && i < CALLS_SHOWN; i++) {
         const vv_fold_span *s = &p->fold->spans[ended[i].span];
         char id[VV_PART_ID], scratch[VV_FUNCTION_SCRATCH], line[VV_CLI_LINE];
-        vv_str name = s->has_start ? vv_function_label(p, s->start.function_id, scratch) : vv_cstr("?");
         vv_call_short(id, &f->execution->root, &s->call);
-        printf("  %s  %s\n", id, vv_cli_line(line, name));
+        printf("  %s  %s\n", id, vv_cli_line(line, vv_span_label(p, s, scratch)));
     }
     if (n > CALLS_SHOWN)
         printf("  and %zu more\n", n - CALLS_SHOWN);
@@ -126,21 +113,15 @@ static void print_ended(const vv_error_list *l, const vv_found *f, const vv_prof
 static void print_one(const vv_error_list *l, const vv_found *f, const vv_profile *p)
 {
     const vv_error_capture *c = &p->fold->errors[l->page.items[0].row];
-    const vv_value_view value = vv_value_of(&c->value);
     vv_stack stack = vv_error_stack(l, p, c);
-    char id[VV_CAPTURE_TEXT], hex[65], a[VV_CELL], b[VV_CELL];
+    char id[VV_CAPTURE_TEXT], a[VV_CELL], b[VV_CELL];
     vv_capture_text(id, &c->id);
-    printf("%-7s %s\n", "error", id);
-    printf("%-7s %s, of %s\n", "kind", vv_capture_kinds[c->kind], vv_capture_sources[c->source]);
-    printf("%-7s %s", "value", value.word);
-    if (value.value) {
-        vv_hex(hex, value.value->cid.b, sizeof value.value->cid.b);
-        printf(", %" PRIu64 " bytes, bamlv_1_%s", value.value->bytes, hex);
-    }
-    printf("\n");
+    printf("%-*s %s\n", FIELD, "error", id);
+    printf("%-*s %s, of %s\n", FIELD, "kind", vv_capture_kinds[c->kind], vv_capture_sources[c->source]);
+    vv_cli_value_line("value", FIELD, vv_value_of(&c->value));
     if (stack.node != VV_NONE) {
         const vv_counters *n = p->tree.nodes[stack.node].counters;
-        printf("%-7s %s of %s calls of this context\n", "fails", vv_cli_count(a, n->error),
+        printf("%-*s %s of %s calls of this context\n", FIELD, "fails", vv_cli_count(a, n->error),
                vv_cli_count(b, n->started));
     }
     print_stack(p, c, &stack);
@@ -160,7 +141,7 @@ static int show(const vv_cli *c, vv_query *q)
     if (rc == VV_OK)
         rc = vv_query_load(q, &f, &x, &err);
     if (rc == VV_OK)
-        rc = one ? vv_error_list_find(&l, q, &f, &x, &err) : vv_error_list_make(&l, q, &f, &x, &err);
+        rc = one ? vv_error_list_find(&l, q, x.profile, &err) : vv_error_list_make(&l, q, &f, &x, &err);
     int status = VV_EXIT_OK;
     if (rc != VV_OK)
         status = vv_cli_fail_view(c, q, &err);
@@ -177,6 +158,7 @@ static const vv_cli_option options[] = {
     {"error", "ERROR", "show one error: its value, its stack, the calls it ended", false},
     {"limit", "N", "rows at most (20; with --json 100); also -n", false},
     {"cursor", "CURSOR", "go on after a former page", false},
+    VV_CLI_INDEX_OPTION,
 };
 
 static int run(const vv_cli *c)

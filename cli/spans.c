@@ -4,13 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/text.h"
+#include "cli/facts.h"
 #include "cli/verbs.h"
-#include "cli/view.h"
 #include "views/spans.h"
 
 #define LIMIT_DEFAULT "20"
-enum { NAME_SHOWN = 70, PARENTS_SHOWN = 100 };
+enum { NAME_SHOWN = 70, PARENTS_SHOWN = 100, FIELD = 9 };
 
 /* What has no end is only painted as going on where it does. */
 static vv_paint status_paint(const vv_execution *x, const vv_fold_span *s)
@@ -23,9 +22,7 @@ static vv_paint status_paint(const vv_execution *x, const vv_fold_span *s)
 /* The call's status, or why there is none. */
 static const char *status_text(const vv_execution *x, const vv_fold_span *s)
 {
-    static const char *const texts[VV_LIVES] = {"", "open", "unfinished", "end missing", "start missing"};
-    vv_life life = vv_life_of(x, s->has_start, s->has_end);
-    return s->has_end ? vv_call_words[s->end.status] : texts[life];
+    return s->has_end ? vv_call_words[s->end.status] : vv_cli_life_text(vv_life_of(x, s->has_start, false));
 }
 
 /* A value in a table: there, lost, still to come, not known, not kept by choice; nothing where it can't be. */
@@ -38,8 +35,7 @@ static void add_value(vv_cli_table *t, vv_value_view v)
 static void add_name(vv_cli_table *t, const vv_profile *p, const vv_fold_span *s)
 {
     char scratch[VV_FUNCTION_SCRATCH];
-    vv_str name = s->has_start ? vv_function_label(p, s->start.function_id, scratch) : vv_cstr("?");
-    vv_cli_cell_text(t, VV_PAINT_BOLD, name, NAME_SHOWN);
+    vv_cli_cell_text(t, VV_PAINT_BOLD, vv_span_label(p, s, scratch), NAME_SHOWN);
 }
 
 /* Since the start of the execution; a call that began before it is told to have done so. */
@@ -103,28 +99,10 @@ static void print_list(const vv_span_list *l, const vv_found *f, const vv_loaded
     print_foot(l, x->digest);
 }
 
-static void print_value(const char *name, vv_value_view v)
-{
-    char hex[65];
-    if (v.value)
-        vv_hex(hex, v.value->cid.b, sizeof v.value->cid.b);
-    printf("%-9s %s", name, v.word);
-    if (v.value)
-        printf(", %" PRIu64 " bytes, bamlv_1_%s", v.value->bytes, hex);
-    printf("\n");
-}
-
 static void print_line(const char *name, vv_str text)
 {
     char line[VV_CLI_LINE];
-    printf("%-9s %s\n", name, vv_cli_line(line, text));
-}
-
-static void print_site(const vv_profile *p, const vv_site *site)
-{
-    char line[VV_CLI_LINE];
-    const vv_source_file *file = p->has_table ? vv_function_table_file(&p->table, site->file) : NULL;
-    printf("%-9s %s:%" PRIu32 "\n", "called at", file ? vv_cli_line(line, file->path) : "?", site->line);
+    printf("%-*s %s\n", FIELD, name, vv_cli_line(line, text));
 }
 
 static void print_context(const vv_profile *p, const vv_fold_span *s)
@@ -134,7 +112,7 @@ static void print_context(const vv_profile *p, const vv_fold_span *s)
     if (at == VV_NONE)
         return;
     const vv_node *n = &p->tree.nodes[at];
-    printf("%-9s calls %s, errors %s, inclusive %s%s\n", "context", vv_cli_count(a, n->counters->started),
+    printf("%-*s calls %s, errors %s, inclusive %s%s\n", FIELD, "context", vv_cli_count(a, n->counters->started),
            vv_cli_count(b, n->counters->error), vv_cli_duration(c, n->counters->inclusive_ns),
            n->flags & VV_NODE_OVERFLOW ? " (of all calls that found no memory for a context)" : "");
 }
@@ -154,9 +132,8 @@ static int print_parents(const vv_found *f, const vv_profile *p, uint32_t at)
     for (size_t i = 0; i < n && i < PARENTS_SHOWN; i++) {
         const vv_fold_span *s = &p->fold->spans[parents[i]];
         char id[VV_PART_ID], scratch[VV_FUNCTION_SCRATCH], line[VV_CLI_LINE];
-        vv_str name = s->has_start ? vv_function_label(p, s->start.function_id, scratch) : vv_cstr("?");
         vv_call_short(id, &f->execution->root, &s->call);
-        printf("  %s  %s\n", id, vv_cli_line(line, name));
+        printf("  %s  %s\n", id, vv_cli_line(line, vv_span_label(p, s, scratch)));
     }
     if (n > PARENTS_SHOWN)
         printf("  and %zu more\n", n - PARENTS_SHOWN);
@@ -168,21 +145,22 @@ static int print_one(const vv_found *f, const vv_profile *p, uint32_t at)
 {
     const vv_fold_span *s = &p->fold->spans[at];
     const vv_execution *x = f->execution;
-    char text[VV_CELL], id[VV_CALL_TEXT], scratch[VV_FUNCTION_SCRATCH], capture[VV_CAPTURE_TEXT];
+    char text[VV_CELL], id[VV_CALL_TEXT], scratch[VV_FUNCTION_SCRATCH], capture[VV_CAPTURE_TEXT],
+        site[VV_CLI_PLACE];
     vv_call_text(id, &s->call);
     print_line("call", vv_cstr(id));
     if (s->has_start)
         print_line("function", vv_function_label(p, s->start.function_id, scratch));
-    if (s->has_start && s->start.has_site)
-        print_site(p, &s->start.site);
-    printf("%-9s ", "status");
+    if (*vv_cli_place(site, p, s->has_start && s->start.has_site ? &s->start.site : NULL))
+        print_line("called at", vv_cstr(site));
+    printf("%-*s ", FIELD, "status");
     vv_cli_print_painted(status_paint(x, s), status_text(x, s));
     printf("\n");
     print_line("started", vv_cstr(since_start(text, x, s->has_start, s->has_start ? s->start.started_ns : 0)));
     print_line("duration", vv_cstr(s->has_end ? vv_cli_duration(text, s->end.inclusive_ns) : "-"));
-    print_value("args", vv_span_input(x, s));
-    print_value("output", vv_span_output(x, s));
-    print_value("error", vv_span_error(x, p->fold, s));
+    vv_cli_value_line("args", FIELD, vv_span_input(x, s));
+    vv_cli_value_line("output", FIELD, vv_span_output(x, s));
+    vv_cli_value_line("error", FIELD, vv_span_error(x, p->fold, s));
     if (s->has_terminal && !s->terminal.lost) {
         vv_capture_text(capture, &s->terminal.capture);
         print_line("ended by", vv_cstr(capture));
@@ -231,6 +209,7 @@ static const vv_cli_option options[] = {
     {"order", "ORDER", "start (default), or -duration: longest first", false},
     {"limit", "N", "rows at most (20; with --json 100); also -n", false},
     {"cursor", "CURSOR", "go on after a former page", false},
+    VV_CLI_INDEX_OPTION,
 };
 
 static int run(const vv_cli *c)

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "cli/facts.h"
 #include "cli/verbs.h"
-#include "cli/view.h"
 #include "views/threads.h"
 
 #define LIMIT_DEFAULT "20"
@@ -13,8 +13,9 @@ enum { NAME_SHOWN = 40 };
 /* Its status, or why there is none. */
 static const char *status_text(const vv_execution *x, const vv_fold_thread *r)
 {
-    static const char *const texts[VV_LIVES] = {"", "open", "unfinished", "end missing", "start missing"};
-    return r && r->has_end ? vv_thread_words[r->end.status] : texts[vv_life_of(x, r && r->has_start, false)];
+    if (r && r->has_end)
+        return vv_thread_words[r->end.status];
+    return vv_cli_life_text(vv_life_of(x, r && r->has_start, false));
 }
 
 static vv_paint status_paint(const vv_execution *x, const vv_fold_thread *r)
@@ -122,6 +123,7 @@ static int run(const vv_cli *c)
 static const vv_cli_option options[] = {
     {"limit", "N", "rows at most (20; with --json 100); also -n", false},
     {"cursor", "CURSOR", "go on after a former page", false},
+    VV_CLI_INDEX_OPTION,
 };
 static const char *const examples[] = {"varve threads", "varve threads latest~1 --json", NULL};
 

@@ -48,6 +48,7 @@ static int fail_state(const vv_value_status *s)
     return VV_EXIT_OK;
 }
 
+/* The body as it is stored. */
 static int print_raw(const vv_cli *c, vv_query *q)
 {
     VV_CLEANUP(vv_object_close) vv_object o = {.file = {.fd = -1}};
@@ -57,7 +58,7 @@ static int print_raw(const vv_cli *c, vv_query *q)
         return vv_cli_usage(c, "--raw does not write to a terminal; redirect it to a file");
     vv_code rc = vv_query_object(q, &o, &err);
     if (rc == VV_OK && o.state == VV_OBJECT_GOOD)
-        rc = vv_object_verify(&o, NULL, &err);
+        rc = vv_object_verify(&o, NULL, NULL, &err);
     if (rc != VV_OK)
         return fail_query(c, q, &err);
     vv_value_status status = vv_value_status_of(&o);
@@ -155,6 +156,18 @@ static void print_value(const vv_value_loaded *v, vv_wr *w, bool cut)
         printf("cut where it says $cut; --path leads deeper, --max-bytes and --max-depth show more, --raw all\n");
 }
 
+/* What HTTP answers, and the status of a value that can't be shown. */
+static int print_json(const vv_query *q, vv_value_loaded *v, const vv_value_bounds *b, vv_wr *w)
+{
+    vv_json j = vv_json_init(w);
+    vv_error err = {0};
+    if (vv_value_json(&j, q, v, b, &err) != VV_OK)
+        return vv_cli_fail_error(&err, "value", NULL);
+    if (vv_write_all(STDOUT_FILENO, w->buf, w->len, &err) != VV_OK)
+        return vv_cli_fail_error(&err, "standard output", "the answer is cut short");
+    return fail_state(&v->status);
+}
+
 static int show(const vv_cli *c, vv_query *q)
 {
     vv_error err = {0};
@@ -167,17 +180,19 @@ static int show(const vv_cli *c, vv_query *q)
     if (rc != VV_OK)
         return fail_query(c, q, &err);
     vv_wr w = vv_wr_growing(8 * (size_t)VV_VALUE_BYTES_MAX + (1 << 20));
-    int status = fail_state(&v.status);
-    if (status == VV_EXIT_OK)
-        status = render(&v, &bounds, &w, &cut);
-    if (status == VV_EXIT_OK && !c->json)
-        print_value(&v, &w, cut);
+    int status;
+    if (c->json) {
+        status = print_json(q, &v, &bounds, &w);
+    } else {
+        status = fail_state(&v.status);
+        if (status == VV_EXIT_OK)
+            status = render(&v, &bounds, &w, &cut);
+        if (status == VV_EXIT_OK)
+            print_value(&v, &w, cut);
+    }
     vv_wr_done(&w);
     vv_value_loaded_done(&v);
-    if (!c->json)
-        return status;
-    int printed = vv_cli_print_answer(c, vv_answer_value, q);
-    return printed ? printed : status;
+    return status;
 }
 
 typedef struct {
@@ -222,11 +237,12 @@ static int print_uses(const vv_cli *c, vv_query *q)
     } else {
         if (t.count)
             vv_cli_table_print(t.table);
-        printf("%zu %s of this value%s in %" PRIu64 " searched %s; evidence ", t.count, t.count == 1 ? "use" : "uses",
-               next[0] ? " (--limit shows more)" : "", evidence.executions,
-               evidence.executions == 1 ? "execution" : "executions");
+        printf("%zu %s of this value in %" PRIu64 " searched %s; evidence ", t.count, t.count == 1 ? "use" : "uses",
+               evidence.executions, evidence.executions == 1 ? "execution" : "executions");
         vv_cli_print_painted(vv_cli_verdict_paint(evidence.verdict), vv_verdict_name(evidence.verdict));
         printf("\n");
+        if (next[0])
+            printf("more follow; --cursor %s shows them\n", next);
     }
     vv_cli_table_free(t.table);
     vv_evidence_done(&evidence);
@@ -241,12 +257,12 @@ static int check_options(const vv_cli *c)
     bool raw = vv_cli_has(c, "raw"), uses = vv_cli_has(c, "uses"), decodes = false;
     for (size_t i = 0; i < VV_ARRAY_LEN(decoding); i++)
         decodes |= vv_cli_has(c, decoding[i]);
-    if (raw && (c->given_count > 1 || c->json))
+    if (raw && (uses || decodes || c->json))
         return vv_cli_usage(c, "--raw gives the whole body as it is stored: no other option goes with it");
     if (uses && decodes)
         return vv_cli_usage(c, "--uses tells where the whole value was captured; of its content it shows nothing");
-    if (vv_cli_has(c, "limit") && !uses)
-        return vv_cli_usage(c, "--limit goes with --uses");
+    if ((vv_cli_has(c, "limit") || vv_cli_has(c, "cursor")) && !uses)
+        return vv_cli_usage(c, "--limit and --cursor go with --uses");
     bool good = vv_cli_number(c, "max-bytes", 0, VV_VALUE_BYTES_MAX, &number)
         && vv_cli_number(c, "max-depth", 0, VV_VALUE_LEVELS_MAX, &number)
         && vv_cli_number(c, "limit", 1, VV_VALUE_USES_MAX, &number);
@@ -284,6 +300,7 @@ static int run(const vv_cli *c)
     vv_cli_param(&p, "max_bytes", vv_cli_value(c, "max-bytes"));
     vv_cli_param(&p, "max_depth", vv_cli_value(c, "max-depth"));
     vv_cli_param(&p, "limit", vv_cli_value(c, "limit"));
+    vv_cli_param(&p, "cursor", vv_cli_value(c, "cursor"));
     vv_query q = {.library = l, .look = look, .params = p.items, .param_count = p.count, .id = vv_cstr(c->args[0])};
     status = answer(c, &q);
     vv_cli_close_library(l, look);
@@ -297,6 +314,8 @@ static const vv_cli_option options[] = {
     {"raw", NULL, "write the body as it is stored", false},
     {"uses", NULL, "list where it was captured, in all executions", false},
     {"limit", "N", "uses at most (100; at most 1000); also -n", false},
+    {"cursor", "CURSOR", "go on after a former page of uses", false},
+    VV_CLI_INDEX_OPTION,
 };
 static const char *const examples[] = {"varve value bamlv_1_2d11...", "varve value bamlv_1_2d11... --path '$.items[0]'",
                                        "varve value bamlv_1_2d11... --raw >body",

@@ -26,9 +26,10 @@ static vv_code set_error(vv_object *o, const vv_error *why, vv_error *err)
     return set(o, VV_OBJECT_UNREADABLE, special ? why->name : "Io");
 }
 
-/* The three digests of one pass: of the file up to its seal, of the content id, of the body. */
+/* The digests of one pass: of the file up to its seal, of the content id, of the body where that is wanted. */
 typedef struct {
     vv_sha256_ctx seal, id, body;
+    bool has_body;
 } digests;
 
 static vv_code hash_body(const vv_object *o, digests *d, uint8_t *keep, vv_error *err)
@@ -45,7 +46,8 @@ static vv_code hash_body(const vv_object *o, digests *d, uint8_t *keep, vv_error
         if (rc == VV_OK) {
             vv_sha256_update(&d->seal, to, n);
             vv_sha256_update(&d->id, to, n);
-            vv_sha256_update(&d->body, to, n);
+            if (d->has_body)
+                vv_sha256_update(&d->body, to, n);
         }
         at += n;
     }
@@ -54,23 +56,25 @@ static vv_code hash_body(const vv_object *o, digests *d, uint8_t *keep, vv_error
 }
 
 /* Reads the whole file of at least VV_CAS_FIXED bytes. fault: what is wrong with its head, if the checksum is right. */
-static vv_code verify(vv_object *o, uint8_t *body, const char *fault, vv_error *err)
+static vv_code verify(vv_object *o, uint8_t *body, uint8_t *body_sum, const char *fault, vv_error *err)
 {
     uint8_t head[VV_CAS_HEAD], seal[VV_CAS_TAIL], sum[VV_SHA256_BYTES], id[VV_SHA256_BYTES];
-    digests d;
+    digests d = {.has_body = body_sum};
     vv_error why = {0};
     if (vv_open_file_read(&o->file, 0, head, sizeof head, &why) != VV_OK)
         return set_error(o, &why, err);
     vv_sha256_init(&d.seal);
     vv_sha256_update(&d.seal, head, sizeof head);
     vv_cid_begin(&d.id, o->codec);
-    vv_sha256_init(&d.body);
+    if (body_sum)
+        vv_sha256_init(&d.body);
     vv_code rc = hash_body(o, &d, body, &why);
     if (rc == VV_OK)
         rc = vv_open_file_read(&o->file, o->ident.size - VV_CAS_TAIL, seal, sizeof seal, &why);
     vv_sha256_final(&d.seal, sum);
     vv_sha256_final(&d.id, id);
-    vv_sha256_final(&d.body, o->body_sum);
+    if (body_sum)
+        vv_sha256_final(&d.body, body_sum);
     if (rc != VV_OK)
         return set_error(o, &why, err);
     vv_cas_object named;
@@ -118,15 +122,15 @@ vv_code vv_object_open(vv_object *ret, vv_source *source, const vv_cid *cid, uin
     bool large = ret->ident.size - VV_CAS_FIXED > max;
     if (vv_cas_head(&head, bytes, ret->ident.size, &why) != VV_OK)
         /* The checksum goes first, but no giant is read to find out which of two faults it has. */
-        return large ? set(ret, VV_OBJECT_DAMAGED, why.name) : verify(ret, NULL, why.name, err);
+        return large ? set(ret, VV_OBJECT_DAMAGED, why.name) : verify(ret, NULL, NULL, why.name, err);
     ret->codec = head.codec;
     ret->body_len = head.body_len;
     return large ? set(ret, VV_OBJECT_TOO_LARGE, NULL) : VV_OK;
 }
 
-vv_code vv_object_verify(vv_object *o, uint8_t *body, vv_error *err)
+vv_code vv_object_verify(vv_object *o, uint8_t *body, uint8_t *body_sum, vv_error *err)
 {
-    return verify(o, body, NULL, err);
+    return verify(o, body, body_sum, NULL, err);
 }
 
 vv_code vv_object_read(const vv_object *o, uint64_t off, void *dst, size_t n, vv_error *err)

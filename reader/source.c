@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "reader/source_ops.h"
@@ -140,6 +141,15 @@ int vv_source_dirfd(const vv_source *s)
 uint64_t vv_source_bytes_read(const vv_source *s)
 {
     return __atomic_load_n(&s->bytes_read, __ATOMIC_RELAXED);
+}
+
+bool vv_file_ident_is_settled(const vv_file_ident *i)
+{
+    struct timespec now;
+    if (!i->inode || clock_gettime(CLOCK_REALTIME_COARSE, &now) != 0)
+        return false;
+    int64_t ns = (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+    return ns > i->ctime_ns && ns > i->mtime_ns;
 }
 
 void vv_source_set_ledger(vv_source *s, struct vv_seg_ledger *ledger)

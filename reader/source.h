@@ -61,6 +61,13 @@ static inline bool vv_file_ident_eq(const vv_file_ident *a, const vv_file_ident 
            a->ctime_ns == b->ctime_ns;
 }
 
+/*
+ * Whether a change of the file from now on changes its identity too: the clock that times of files are taken from has
+ * moved on since. Asked before the file is read, it tells whether what was read may be remembered under its identity.
+ * False of what has no identity of its own.
+ */
+bool vv_file_ident_is_settled(const vv_file_ident *i);
+
 /* An open file, for reading parts of it. A zeroed one with fd -1 is closed. */
 typedef struct {
     int fd;

@@ -2,7 +2,6 @@
 
 #include "server/raw.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,71 +10,14 @@
 #include "server/range.h"
 #include "views/values.h"
 
-enum { LEDGER = 1024, PIECE = 64 * 1024 };
+enum { PIECE = 64 * 1024 };
 
-typedef struct {
-    bool used;
-    vv_cid cid;
-    vv_file_ident ident;
-    uint8_t sum[VV_SHA256_BYTES];
-} entry;
-
-struct vv_ledger {
-    pthread_mutex_t lock;
-    entry entries[LEDGER]; /* by the first bits of the id; the newer of two stays */
-};
-
-vv_ledger *vv_ledger_new(void)
+/* The digest of the body alone. An object that turns out not to be good has none. */
+static vv_code verify(void *state, uint8_t *sum, bool *ret_keep, vv_error *err)
 {
-    vv_ledger *l = calloc(1, sizeof *l);
-    if (l)
-        pthread_mutex_init(&l->lock, NULL);
-    return l;
-}
-
-void vv_ledger_free(vv_ledger *l)
-{
-    if (!l)
-        return;
-    pthread_mutex_destroy(&l->lock);
-    free(l);
-}
-
-static entry *place_of(vv_ledger *l, const vv_cid *cid)
-{
-    return &l->entries[vv_be16(cid->b) % LEDGER];
-}
-
-/* True where this very file was verified before: then its digest is known. */
-static bool recall(vv_ledger *l, vv_object *o)
-{
-    pthread_mutex_lock(&l->lock);
-    const entry *e = place_of(l, &o->cid);
-    bool known = e->used && memcmp(&e->cid, &o->cid, sizeof o->cid) == 0 && vv_file_ident_eq(&e->ident, &o->ident);
-    if (known)
-        memcpy(o->body_sum, e->sum, sizeof e->sum);
-    pthread_mutex_unlock(&l->lock);
-    return known;
-}
-
-static void remember(vv_ledger *l, const vv_object *o)
-{
-    if (o->ident.inode == 0) /* inside an archive: nothing would tell another one's */
-        return;
-    pthread_mutex_lock(&l->lock);
-    entry *e = place_of(l, &o->cid);
-    *e = (entry){.used = true, .cid = o->cid, .ident = o->ident};
-    memcpy(e->sum, o->body_sum, sizeof e->sum);
-    pthread_mutex_unlock(&l->lock);
-}
-
-static vv_code verify(vv_ledger *l, vv_object *o, vv_error *err)
-{
-    if (o->state != VV_OBJECT_GOOD || recall(l, o))
-        return VV_OK;
-    vv_code rc = vv_object_verify(o, NULL, err);
-    if (rc == VV_OK && o->state == VV_OBJECT_GOOD)
-        remember(l, o);
+    vv_object *o = state;
+    vv_code rc = vv_object_verify(o, NULL, sum, err);
+    *ret_keep = o->state == VV_OBJECT_GOOD;
     return rc;
 }
 
@@ -141,11 +83,11 @@ static bool wants_part(const vv_request *rq, const char *tag)
     return rq->range && (!rq->if_range || strcmp(rq->if_range, tag) == 0);
 }
 
-static vv_code respond(vv_response *rs, const vv_request *rq, vv_object *o, vv_error *err)
+static vv_code respond(vv_response *rs, const vv_request *rq, vv_object *o, const uint8_t *body_sum, vv_error *err)
 {
     char sum[65], tag[68], cid[VV_CID_TEXT];
     uint64_t size = o->body_len, first = 0, last = size - 1;
-    vv_hex(sum, o->body_sum, sizeof o->body_sum);
+    vv_hex(sum, body_sum, VV_SHA256_BYTES);
     snprintf(tag, sizeof tag, "\"%s\"", sum);
     vv_range_kind range = vv_range_of(wants_part(rq, tag) ? rq->range : NULL, size, &first, &last);
     bool unchanged = vv_etag_matches(rq->if_none_match, sum);
@@ -169,19 +111,20 @@ static vv_code respond(vv_response *rs, const vv_request *rq, vv_object *o, vv_e
     return start_body(rs, o, first, size ? last - first + 1 : 0, err);
 }
 
-vv_code vv_raw_respond(vv_response *rs, const vv_request *rq, vv_query *q, vv_ledger *ledger, vv_error *err)
+vv_code vv_raw_respond(vv_response *rs, const vv_request *rq, vv_query *q, vv_error *err)
 {
     static const char *const names[] = {NULL};
     VV_CLEANUP(vv_object_close) vv_object o = {.file = {.fd = -1}};
+    uint8_t sum[VV_SHA256_BYTES];
     vv_code rc = vv_query_check(q, names, err);
     if (rc == VV_OK)
         rc = vv_query_object(q, &o, err);
-    if (rc == VV_OK)
-        rc = verify(ledger, &o, err);
+    if (rc == VV_OK && o.state == VV_OBJECT_GOOD)
+        rc = vv_sums_get(vv_library_sums(q->library), &o.file, o.cid.b, verify, &o, sum, err);
     if (rc != VV_OK)
         return rc;
     if (o.state == VV_OBJECT_GOOD)
-        return respond(rs, rq, &o, err);
+        return respond(rs, rq, &o, sum, err);
     refuse(rs, VV_PROBLEM_VALUE, vv_value_status_of(&o).word,
            o.why ? o.why : "its body is larger than what is given out");
     return VV_OK;

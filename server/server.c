@@ -25,7 +25,6 @@ struct vv_server {
     vv_guard guard;
     char *web_dir, *store_name, *token_text;
     vv_token token;
-    vv_ledger *ledger;
     char build[BUILD_TEXT];
 };
 
@@ -104,8 +103,7 @@ vv_code vv_server_new(vv_server **ret, const vv_server_options *o, vv_error *err
     s->web_dir = o->web_dir ? strdup(o->web_dir) : NULL;
     s->token_text = o->token ? strdup(o->token) : NULL;
     vv_code rc = name_store(&s->store_name, o->store, err);
-    s->ledger = vv_ledger_new();
-    if (rc == VV_OK && (!s->ledger || (o->web_dir && !s->web_dir) || (o->token && !s->token_text)))
+    if (rc == VV_OK && ((o->web_dir && !s->web_dir) || (o->token && !s->token_text)))
         rc = vv_fail(err, VV_ERR_NOMEM, "no memory for a server");
     if (rc == VV_OK)
         rc = vv_library_open(&s->library, o->store, o->memory_bytes, POLL_NS, err);
@@ -126,7 +124,6 @@ void vv_server_free(vv_server *s)
     if (!s)
         return;
     vv_library_close(s->library);
-    vv_ledger_free(s->ledger);
     free(s->store_name);
     free(s->web_dir);
     free(s->token_text);
@@ -382,7 +379,7 @@ static void serve_raw(exchange *x, const vv_route_ids *ids)
         vv_query q = {.library = x->server->library, .look = look, .params = x->target.params,
                       .param_count = x->target.param_count, .id = ids->items[0]};
         vv_error err = {0};
-        if (vv_raw_respond(x->rs, x->rq, &q, x->server->ledger, &err) != VV_OK) {
+        if (vv_raw_respond(x->rs, x->rq, &q, &err) != VV_OK) {
             vv_response_done(x->rs);
             refuse_error(x, &q, &err);
         }

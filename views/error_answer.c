@@ -14,6 +14,7 @@ typedef struct {
     vv_stack_frame *frames; /* of one error: all of them */
     vv_stack stack;
     vv_u128 errors_below;
+    bool counts_whole; /* as vv_counts_whole */
     bool has_before, has_after;
     vv_capture_id before, after; /* its neighbours in the list */
 } state;
@@ -42,7 +43,7 @@ static void failure_json(vv_json *j, const state *s, uint32_t node)
     const vv_counters *c = node == VV_NONE ? NULL : s->l.loaded.profile->tree.nodes[node].counters;
     vv_number_json(j, "context_calls", c, c ? c->started : 0);
     vv_number_json(j, "context_errors", c, c ? c->error : 0);
-    vv_ratio_json(j, "failure_rate", c && s->list.population.counts_whole, c ? c->error : 0, c ? c->started : 0);
+    vv_ratio_json(j, "failure_rate", c && s->counts_whole, c ? c->error : 0, c ? c->started : 0);
 }
 
 static void fields_json(vv_json *j, const state *s, const vv_error_capture *c, const vv_stack *stack)
@@ -119,12 +120,6 @@ static void list_row(vv_listing *l, vv_json *j, size_t at)
     vv_json_end_obj(j);
 }
 
-static void close_list(vv_listing *l, vv_json *j)
-{
-    vv_page_next_json(j, &((const state *)l)->list.page);
-    vv_json_end_obj(j);
-}
-
 static void free_state(vv_listing *l)
 {
     state *s = (state *)l;
@@ -154,11 +149,8 @@ vv_code vv_answer_errors(vv_answer *a, vv_query *q, vv_error *err)
         vv_listing_free(s);
         return rc;
     }
-    s->l.parts[0] = (vv_listing_part){open_list, list_row};
-    s->l.counts[0] = s->list.page.count;
-    s->l.part_count = 1;
-    s->l.close = close_list;
-    vv_listing_start(a, &s->l);
+    s->counts_whole = vv_counts_whole(s->l.loaded.profile->fold);
+    vv_listing_start_page(a, &s->l, (vv_listing_part){open_list, list_row}, &s->list.page);
     return VV_OK;
 }
 
@@ -177,15 +169,12 @@ static void open_stack(vv_listing *l, vv_json *j)
     const state *s = (const state *)l;
     const vv_profile *p = l->loaded.profile;
     const vv_error_capture *c = capture_at(s, 0);
+    const vv_value_view value = vv_value_of(&c->value);
     vv_head_json(j, l->look, &l->loaded.digest->evidence, false, NULL);
     vv_execution_id_json(j, &l->found);
     vv_json_kv_obj(j, "error");
     fields_json(j, s, c, &s->stack);
-    if (vv_json_kv_opt_obj(j, "value_object", !c->value.lost)) {
-        vv_json_kv_u64(j, "codec", c->value.codec);
-        vv_json_kv_u64(j, "bytes", c->value.bytes);
-        vv_json_end_obj(j);
-    }
+    vv_value_object_json(j, "value_object", &value);
     vv_json_end_obj(j);
     vv_context_totals_json(j, p, vv_node_of(p, &c->context), s->errors_below);
     neighbour_json(j, "previous", s->has_before, &s->before);
@@ -223,12 +212,6 @@ static void terminal_row(vv_listing *l, vv_json *j, size_t at)
     vv_json_end_obj(j);
 }
 
-static void close_one(vv_listing *l, vv_json *j)
-{
-    (void)l;
-    vv_json_end_obj(j);
-}
-
 static void find_neighbours(state *s)
 {
     const vv_fold *f = s->l.loaded.profile->fold;
@@ -255,9 +238,10 @@ static vv_code prepare(state *s, vv_query *q, vv_error *err)
         rc = vv_listing_load(&s->l, q, err);
     const vv_profile *p = s->l.loaded.profile;
     if (rc == VV_OK)
-        rc = vv_error_list_find(&s->list, q, &s->l.found, &s->l.loaded, err);
+        rc = vv_error_list_find(&s->list, q, p, err);
     if (rc != VV_OK)
         return rc;
+    s->counts_whole = vv_counts_whole(p->fold);
     const vv_error_capture *c = capture_at(s, 0);
     uint32_t node = vv_node_of(p, &c->context);
     s->stack = vv_error_stack(&s->list, p, c);
@@ -284,7 +268,6 @@ vv_code vv_answer_error(vv_answer *a, vv_query *q, vv_error *err)
     s->l.counts[0] = s->stack.frames;
     s->l.counts[1] = s->list.terminal_count;
     s->l.part_count = 2;
-    s->l.close = close_one;
     vv_listing_start(a, &s->l);
     return VV_OK;
 }

@@ -28,7 +28,6 @@ static vv_error_population count_all(const vv_found *found, const vv_loaded *x)
         n.rethrown += f->errors[i].kind == 1;
     n.fresh = n.captures - n.rethrown;
     n.errored_calls = x->digest->totals.errors;
-    n.counts_whole = vv_counts_whole(f);
     n.lost_known = found->execution->has_end;
     const unsigned first = VV_H_error_capture_attempt_transport_exceeded,
                    last = VV_H_error_capture_evidence_publish_failed;
@@ -43,6 +42,11 @@ static vv_code no_memory(vv_error *err)
     return vv_fail(err, VV_ERR_NOMEM, "no memory for the errors of an execution");
 }
 
+static bool begins_nowhere(const vv_node *n)
+{
+    return n->flags & (VV_NODE_ORPHAN | VV_NODE_UNDEFINED | VV_NODE_OVERFLOW);
+}
+
 /* Parents come before their children in the order of the profile, so one pass measures all stacks. */
 static vv_code measure_stacks(vv_error_list *l, const vv_profile *p, vv_error *err)
 {
@@ -53,9 +57,8 @@ static vv_code measure_stacks(vv_error_list *l, const vv_profile *p, vv_error *e
     for (uint32_t k = 0; k < p->tree.node_count; k++) {
         uint32_t i = p->tree.order[k];
         const vv_node *n = &p->tree.nodes[i];
-        bool bad = n->flags & (VV_NODE_ORPHAN | VV_NODE_UNDEFINED | VV_NODE_OVERFLOW);
         l->depth[i] = n->parent == VV_NONE ? 1 : l->depth[n->parent] + 1;
-        l->whole[i] = !bad && (n->parent == VV_NONE || l->whole[n->parent]);
+        l->whole[i] = !begins_nowhere(n) && (n->parent == VV_NONE || l->whole[n->parent]);
     }
     return VV_OK;
 }
@@ -122,13 +125,6 @@ const vv_terminal *vv_error_terminals(const vv_error_list *l, size_t item, size_
     return *ret_count ? l->terminals + from : NULL;
 }
 
-static vv_code fill(vv_error_list *l, const vv_found *f, const vv_loaded *x, vv_error *err)
-{
-    l->population = count_all(f, x);
-    vv_code rc = measure_stacks(l, x->profile, err);
-    return rc == VV_OK ? find_terminals(l, x->profile->fold, err) : rc;
-}
-
 vv_code vv_error_list_read(vv_error_list *ret, vv_query *q, vv_error *err)
 {
     static const char *const names[] = {"limit", "cursor", NULL};
@@ -146,12 +142,14 @@ vv_code vv_error_list_make(vv_error_list *l, const vv_query *q, const vv_found *
     for (size_t i = 0; i < fold->error_count && !fold->failed; i++)
         vv_page_offer(&l->page, fold->errors[i].id.b, (uint32_t)i);
     vv_page_sort(&l->page, q, "errors");
-    return fill(l, f, x, err);
+    l->population = count_all(f, x);
+    rc = measure_stacks(l, x->profile, err);
+    return rc == VV_OK ? find_terminals(l, fold, err) : rc;
 }
 
-vv_code vv_error_list_find(vv_error_list *ret, vv_query *q, const vv_found *f, const vv_loaded *x, vv_error *err)
+vv_code vv_error_list_find(vv_error_list *ret, vv_query *q, const vv_profile *p, vv_error *err)
 {
-    const vv_fold *fold = x->profile->fold;
+    const vv_fold *fold = p->fold;
     vv_capture_id id;
     *ret = (vv_error_list){.page = {.key_len = sizeof id, .limit = 1}};
     if (!vv_capture_named(q->sub, &fold->root, &id))
@@ -167,7 +165,7 @@ vv_code vv_error_list_find(vv_error_list *ret, vv_query *q, const vv_found *f, c
     if (rc != VV_OK)
         return rc;
     vv_page_offer(&ret->page, id.b, at);
-    return fill(ret, f, x, err);
+    return find_terminals(ret, fold, err);
 }
 
 void vv_error_list_done(vv_error_list *l)
@@ -181,10 +179,23 @@ void vv_error_list_done(vv_error_list *l)
     l->terminals = NULL;
 }
 
+/* Of one: up to where it begins. The parents of a profile never go in a circle. */
+static vv_stack measure_stack(const vv_profile *p, uint32_t node)
+{
+    vv_stack s = {.complete = true, .node = node};
+    for (uint32_t i = node; i != VV_NONE; i = p->tree.nodes[i].parent) {
+        s.frames++;
+        s.complete &= !begins_nowhere(&p->tree.nodes[i]);
+    }
+    return s;
+}
+
 vv_stack vv_error_stack(const vv_error_list *l, const vv_profile *p, const vv_error_capture *c)
 {
     uint32_t node = c->context.overflow ? VV_NONE : vv_node_of(p, &c->context);
-    return node == VV_NONE ? (vv_stack){1, false, VV_NONE} : (vv_stack){l->depth[node], l->whole[node], node};
+    if (node == VV_NONE)
+        return (vv_stack){1, false, VV_NONE};
+    return l->depth ? (vv_stack){l->depth[node], l->whole[node], node} : measure_stack(p, node);
 }
 
 void vv_stack_frames(const vv_profile *p, const vv_error_capture *c, const vv_stack *s, size_t n, vv_stack_frame *out)

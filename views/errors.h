@@ -12,7 +12,6 @@ typedef struct {
     bool known;                      /* false where the fold failed */
     uint64_t captures, fresh, rethrown;
     vv_u128 errored_calls;           /* counted in every call that an error ends */
-    bool counts_whole;               /* as vv_counts_whole */
     bool lost_known;                 /* the writer's count stands in the record of the end */
     uint64_t lost;                   /* errors that it could not record */
     uint64_t links_lost, links_unresolved; /* spans that an error ended which was lost, or is not there */
@@ -27,7 +26,7 @@ typedef struct {
 typedef struct {
     vv_error_population population;
     vv_page page;           /* rows are indexes of errors */
-    uint32_t *depth;        /* of each node: frames of a stack that ends there */
+    uint32_t *depth;        /* of each node: frames of a stack that ends there; NULL where only one is wanted */
     bool *whole;            /* of each node: its stack begins at a call without a caller */
     vv_terminal *terminals; /* by item, then by call */
     size_t terminal_count;
@@ -38,9 +37,8 @@ VV_MUST_CHECK vv_code vv_error_list_read(vv_error_list *ret, vv_query *q, vv_err
 /* Fills what was read. */
 VV_MUST_CHECK vv_code vv_error_list_make(vv_error_list *l, const vv_query *q, const vv_found *f, const vv_loaded *x,
                                          vv_error *err);
-/* The one error that q->sub names, as the only item: ARG, NOTFOUND. */
-VV_MUST_CHECK vv_code vv_error_list_find(vv_error_list *ret, vv_query *q, const vv_found *f, const vv_loaded *x,
-                                         vv_error *err);
+/* The one error that q->sub names, as the only item of a list without a population: ARG, NOTFOUND. */
+VV_MUST_CHECK vv_code vv_error_list_find(vv_error_list *ret, vv_query *q, const vv_profile *p, vv_error *err);
 void vv_error_list_done(vv_error_list *l); /* accepts a zeroed one */
 /* The terminals of an item. */
 const vv_terminal *vv_error_terminals(const vv_error_list *l, size_t item, size_t *ret_count);

@@ -2,13 +2,13 @@
 
 #include "views/executions.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "base/text.h"
+#include "views/facts.h"
 
 void vv_short_id(char out[VV_SHORT_ID], const vv_thread_ref *root)
 {
@@ -73,13 +73,9 @@ static vv_code not_found(vv_query *q, const char *name, vv_error *err)
 /* Reads decimal digits at *p, not beyond end. */
 static bool take_number(const char **p, const char *end, uint64_t *ret)
 {
-    const char *from = *p;
-    uint64_t v = 0;
-    for (; *p < end && isdigit((unsigned char)**p); ++*p)
-        if (__builtin_mul_overflow(v, (uint64_t)10, &v) || __builtin_add_overflow(v, (uint64_t)(**p - '0'), &v))
-            return false;
-    *ret = v;
-    return *p > from;
+    vv_str s = {*p, vv_str_digits((vv_str){*p, (size_t)(end - *p)})};
+    *p += s.n;
+    return vv_str_u64(s, ret);
 }
 
 vv_code vv_query_newest(vv_query *q, size_t n, vv_error *err)
@@ -219,15 +215,6 @@ static void time_fields_json(vv_json *j, const char *unix_key, const char *at_ke
     vv_json_kv_cstr(j, at_key, text);
 }
 
-static void opt_number_json(vv_json *j, const char *key, bool has, uint64_t v)
-{
-    vv_json_key(j, key);
-    if (has)
-        vv_json_u64(j, v);
-    else
-        vv_json_null(j);
-}
-
 static void identity_fields_json(vv_json *j, const vv_found *f)
 {
     const vv_execution *x = f->execution;
@@ -237,7 +224,7 @@ static void identity_fields_json(vv_json *j, const vv_found *f)
     vv_json_kv_cstr(j, "execution_id", text);
     vv_json_kv_cstr(j, "short_id", shorter);
     vv_json_kv_hex(j, "process_id", f->stream->euid.b, sizeof f->stream->euid.b);
-    opt_number_json(j, "pid", f->stream->has_header, f->stream->header.pid);
+    vv_number_json(j, "pid", f->stream->has_header, f->stream->header.pid);
     vv_json_kv_u64(j, "engine_id", vv_thread_engine(&x->root));
     vv_json_kv_opt_hex(j, "program_id", x->first_engine ? x->first_engine->program.b : NULL,
                        sizeof x->engine->program.b);
@@ -254,9 +241,9 @@ static void identity_fields_json(vv_json *j, const vv_found *f)
 static void range_fields_json(vv_json *j, const vv_execution *x)
 {
     bool has = x->has_end && x->count;
-    opt_number_json(j, "data_first_seq", has, x->first);
-    opt_number_json(j, "data_last_seq", has, x->last);
-    opt_number_json(j, "data_file_count", x->has_end, x->count);
+    vv_number_json(j, "data_first_seq", has, x->first);
+    vv_number_json(j, "data_last_seq", has, x->last);
+    vv_number_json(j, "data_file_count", x->has_end, x->count);
 }
 
 static void number_fields_json(vv_json *j, const vv_digest *d)
@@ -270,10 +257,10 @@ static void number_fields_json(vv_json *j, const vv_digest *d)
         else
             vv_json_null(j);
     }
-    opt_number_json(j, "calls_retained", d->known, d->spans);
-    opt_number_json(j, "errors_captured", d->known, d->errors_captured);
-    opt_number_json(j, "threads_total", d->known, d->threads);
-    opt_number_json(j, "contexts_total", d->known, d->contexts);
+    vv_number_json(j, "calls_retained", d->known, d->spans);
+    vv_number_json(j, "errors_captured", d->known, d->errors_captured);
+    vv_number_json(j, "threads_total", d->known, d->threads);
+    vv_number_json(j, "contexts_total", d->known, d->contexts);
 }
 
 void vv_execution_fields_json(vv_json *j, const vv_found *f, const vv_digest *d)
@@ -282,7 +269,7 @@ void vv_execution_fields_json(vv_json *j, const vv_found *f, const vv_digest *d)
     uint64_t ended = 0;
     bool has_ended = x->has_end && vv_stream_unix_ns(f->stream, x->ended_ns, &ended);
     identity_fields_json(j, f);
-    opt_number_json(j, "entry_function_id", d->has_entry, d->entry_function);
+    vv_number_json(j, "entry_function_id", d->has_entry, d->entry_function);
     vv_json_kv_cstr(j, "entry_fqn", d->entry_fqn);
     vv_json_kv_cstr(j, "entry_display_name", d->entry_display);
     vv_json_kv_cstr(j, "status", vv_status_word(x->status));
@@ -290,11 +277,11 @@ void vv_execution_fields_json(vv_json *j, const vv_found *f, const vv_digest *d)
     vv_json_kv_cstr(j, "data_state", vv_data_state_word(d->data_state));
     vv_json_kv_cstr(j, "verdict", vv_verdict_name(d->evidence.verdict));
     vv_json_kv_bool(j, "alive", f->stream->alive);
-    opt_number_json(j, "started_ns", x->has_start, x->started_ns);
-    opt_number_json(j, "ended_ns", x->has_end, x->ended_ns);
+    vv_number_json(j, "started_ns", x->has_start, x->started_ns);
+    vv_number_json(j, "ended_ns", x->has_end, x->ended_ns);
     time_fields_json(j, "started_unix_ns", "started_at", f->has_time, f->unix_ns);
     time_fields_json(j, "ended_unix_ns", "ended_at", has_ended, ended);
-    opt_number_json(j, "duration_ns", d->has_duration, d->duration_ns);
+    vv_number_json(j, "duration_ns", d->has_duration, d->duration_ns);
     number_fields_json(j, d);
     range_fields_json(j, x);
 }

@@ -2,7 +2,6 @@
 
 #include "views/facts.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -122,6 +121,11 @@ vv_str vv_function_label(const vv_profile *p, uint32_t id, char scratch[VV_FUNCT
     return (vv_str){scratch, (size_t)n};
 }
 
+vv_str vv_span_label(const vv_profile *p, const vv_fold_span *s, char scratch[VV_FUNCTION_SCRATCH])
+{
+    return s->has_start ? vv_function_label(p, s->start.function_id, scratch) : vv_cstr("?");
+}
+
 uint32_t vv_node_of(const vv_profile *p, const vv_context_ref *ref)
 {
     if (!ref->overflow) {
@@ -192,21 +196,10 @@ bool vv_counts_whole(const vv_fold *f)
     return whole;
 }
 
-static bool number_of(vv_str s, uint64_t *ret)
-{
-    uint64_t v = 0;
-    for (size_t i = 0; i < s.n; i++)
-        if (!isdigit((unsigned char)s.p[i]) || __builtin_mul_overflow(v, (uint64_t)10, &v)
-            || __builtin_add_overflow(v, (uint64_t)(s.p[i] - '0'), &v))
-            return false;
-    *ret = v;
-    return s.n > 0;
-}
-
 bool vv_thread_named(vv_str s, const vv_thread_ref *root, vv_thread_ref *ret)
 {
     uint64_t number;
-    if (!number_of(s, &number))
+    if (!vv_str_u64(s, &number))
         return vv_thread_parse(s, ret, NULL) == VV_OK;
     vv_euid euid;
     memcpy(euid.b, root->b, sizeof euid.b);
@@ -221,7 +214,7 @@ static bool part_named(vv_str s, char between, const vv_thread_ref *root, vv_thr
     if (!at)
         return false;
     vv_str left = {s.p, (size_t)(at - s.p)}, right = {at + 1, s.n - left.n - 1};
-    return number_of(right, ret_number) && vv_thread_named(left, root, ret);
+    return vv_str_u64(right, ret_number) && vv_thread_named(left, root, ret);
 }
 
 bool vv_call_named(vv_str s, const vv_thread_ref *root, vv_call_ref *ret)
@@ -310,20 +303,27 @@ void vv_site_json(vv_json *j, const vv_profile *p, const char *prefix, const vv_
 
 void vv_context_ref_json(vv_json *j, const char *path_key, const char *reason_key, const vv_context_ref *ref)
 {
-    static const char *const reasons[VV_OVERFLOW_REASONS] = {"context_memory_unavailable_after_drain",
-                                                             "invalid_parent_context"};
     bool normal = ref && !ref->overflow, overflow = ref && ref->overflow && ref->reason < VV_OVERFLOW_REASONS;
     vv_json_kv_opt_hex(j, path_key, normal ? ref->key.b : NULL, sizeof ref->key.b);
-    vv_json_kv_cstr(j, reason_key, overflow ? reasons[ref->reason] : NULL);
+    vv_json_kv_cstr(j, reason_key, overflow ? vv_overflow_reasons[ref->reason] : NULL);
 }
 
 void vv_value_view_json(vv_json *j, const char *prefix, const vv_value_view *v)
 {
-    char key[KEY], text[8 + 64 + 1] = "bamlv_1_";
+    char key[KEY], text[VV_CID_TEXT];
     if (v->value)
-        vv_hex(text + 8, v->value->cid.b, sizeof v->value->cid.b);
+        vv_cid_text(text, &v->value->cid);
     vv_json_kv_cstr(j, key_of(key, prefix, "_state"), v->word);
     vv_json_kv_cstr(j, key_of(key, prefix, "_cid"), v->value ? text : NULL);
+}
+
+void vv_value_object_json(vv_json *j, const char *key, const vv_value_view *v)
+{
+    if (!vv_json_kv_opt_obj(j, key, v->value))
+        return;
+    vv_json_kv_u64(j, "codec", v->value->codec);
+    vv_json_kv_u64(j, "bytes", v->value->bytes);
+    vv_json_end_obj(j);
 }
 
 void vv_function_id_json(vv_json *j, const vv_profile *p, const char *prefix, bool known, uint32_t id)

@@ -54,6 +54,8 @@ const vv_function *vv_function_of(const vv_profile *p, uint32_t id);
 /* Its name for people, "function#7" where none is known; scratch is for that. */
 enum { VV_FUNCTION_SCRATCH = 24 };
 vv_str vv_function_label(const vv_profile *p, uint32_t id, char scratch[VV_FUNCTION_SCRATCH]);
+/* The same of a call, "?" where its start is missing. */
+vv_str vv_span_label(const vv_profile *p, const vv_fold_span *s, char scratch[VV_FUNCTION_SCRATCH]);
 
 /* The node of a fact's context, or VV_NONE where it is not there. */
 uint32_t vv_node_of(const vv_profile *p, const vv_context_ref *ref);
@@ -92,6 +94,8 @@ void vv_site_json(vv_json *j, const vv_profile *p, const char *prefix, const vv_
 void vv_context_ref_json(vv_json *j, const char *path_key, const char *reason_key, const vv_context_ref *ref);
 /* <prefix>_state and <prefix>_cid. */
 void vv_value_view_json(vv_json *j, const char *prefix, const vv_value_view *v);
+/* Codec and length of an available value's object, or null. */
+void vv_value_object_json(vv_json *j, const char *key, const vv_value_view *v);
 /* function_id, fqn and definition_key of a function named by number; prefix may be "". */
 void vv_function_id_json(vv_json *j, const vv_profile *p, const char *prefix, bool known, uint32_t id);
 /* "execution_id". */

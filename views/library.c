@@ -70,6 +70,7 @@ struct vv_library {
     entry *growing[BUCKETS]; /* by root: the newest one a bucket that had not ended, whose fold can go on */
     entry *newest, *oldest;
     size_t entries, bytes;
+    vv_sums *sums;
 };
 
 static _Thread_local uint64_t load_ns;
@@ -84,7 +85,9 @@ static uint64_t now_ns(void)
 vv_code vv_library_open(vv_library **ret, const char *arg, size_t max_bytes, uint64_t poll_ns, vv_error *err)
 {
     vv_library *l = calloc(1, sizeof *l);
-    if (!l || (arg && !(l->arg = strdup(arg)))) {
+    if (!l || !(l->sums = vv_sums_new()) || (arg && !(l->arg = strdup(arg)))) {
+        if (l)
+            vv_sums_free(l->sums);
         free(l);
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a store");
     }
@@ -689,8 +692,14 @@ void vv_library_close(vv_library *l)
     pthread_mutex_destroy(&l->refresh);
     if (l->has_index)
         free((char *)l->index.path);
+    vv_sums_free(l->sums);
     free(l->arg);
     free(l);
+}
+
+vv_sums *vv_library_sums(vv_library *l)
+{
+    return l->sums;
 }
 
 uint64_t vv_library_load_ns(bool reset)

@@ -10,6 +10,7 @@
 
 #include "index/index.h"
 #include "views/digest.h"
+#include "views/sums.h"
 
 typedef struct vv_library vv_library;
 
@@ -52,6 +53,9 @@ void vv_profile_release(vv_library *l, const vv_profile *p);
 VV_MUST_CHECK vv_code vv_library_digest(vv_library *l, const vv_look *look, const vv_stream *stream,
                                         const vv_execution *execution, const vv_digest **ret, vv_error *err);
 void vv_digest_release(vv_library *l, const vv_digest *d);
+
+/* What is remembered of the digests of files of this library's stores. */
+vv_sums *vv_library_sums(vv_library *l);
 
 /* Nanoseconds that this thread has spent loading, or waiting for others to load; reset starts anew. */
 uint64_t vv_library_load_ns(bool reset);

@@ -34,12 +34,23 @@ vv_code vv_listing_load(vv_listing *l, vv_query *q, vv_error *err)
     return rc == VV_OK ? vv_query_load(q, &l->found, &l->loaded, err) : rc;
 }
 
+static void close_answer(vv_listing *l, vv_json *j)
+{
+    if (l->close) {
+        l->close(l, j);
+        return;
+    }
+    if (l->page)
+        vv_page_next_json(j, l->page);
+    vv_json_end_obj(j);
+}
+
 /* Writes a row, or what stands between two lists; false after the last. */
 static bool more(void *state, vv_json *j)
 {
     vv_listing *l = state;
     if (l->part == l->part_count) {
-        l->close(l, j);
+        close_answer(l, j);
         return false;
     }
     const vv_listing_part *p = &l->parts[l->part];
@@ -62,6 +73,15 @@ void vv_listing_start(vv_answer *a, vv_listing *l)
     a->more = more;
     a->free_state = vv_listing_free;
     a->state = l;
+}
+
+void vv_listing_start_page(vv_answer *a, vv_listing *l, vv_listing_part part, const vv_page *page)
+{
+    l->parts[0] = part;
+    l->counts[0] = page->count;
+    l->part_count = 1;
+    l->page = page;
+    vv_listing_start(a, l);
 }
 
 vv_code vv_page_read(vv_page *p, vv_query *q, const char *view, size_t key_len, vv_error *err)

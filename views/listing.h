@@ -7,38 +7,6 @@
 #include "views/answer.h"
 #include "views/executions.h"
 
-typedef struct vv_listing vv_listing;
-
-/* One list of an answer: what stands before it (up to its open bracket), and its rows. */
-typedef struct {
-    void (*open)(vv_listing *l, vv_json *j);
-    void (*row)(vv_listing *l, vv_json *j, size_t at);
-} vv_listing_part;
-
-enum { VV_LISTING_PARTS = 2 };
-
-/* The first member of each such answer's state. */
-struct vv_listing {
-    vv_library *library;
-    const vv_look *look;
-    vv_found found;
-    vv_loaded loaded;
-    vv_listing_part parts[VV_LISTING_PARTS];
-    size_t counts[VV_LISTING_PARTS]; /* rows of each part */
-    size_t part_count, part, at;
-    void (*close)(vv_listing *l, vv_json *j); /* after the last list: up to the answer's end */
-    void (*free_rest)(vv_listing *l);         /* what the view itself keeps; may be NULL */
-    bool open;
-};
-
-/* The state of an answer, zeroed, of size bytes; holds the look of q. NULL without memory. */
-void *vv_listing_new(size_t size, const vv_query *q, vv_error *err);
-void vv_listing_free(void *listing); /* accepts NULL */
-/* Finds and loads the execution of q->id. */
-VV_MUST_CHECK vv_code vv_listing_load(vv_listing *l, vv_query *q, vv_error *err);
-/* Hands the state over to the answer, which writes it from then on. */
-void vv_listing_start(vv_answer *a, vv_listing *l);
-
 /*
  * A page: the first rows in the order of their keys, after a cursor's. The key makes the order total, and is the
  * position of the cursor. Memory goes by the page, whatever the number of rows offered.
@@ -70,3 +38,38 @@ void vv_page_sort(vv_page *p, const vv_query *q, const char *view);
 void vv_page_done(vv_page *p); /* accepts a zeroed one */
 /* The field "next". */
 void vv_page_next_json(vv_json *j, const vv_page *p);
+
+typedef struct vv_listing vv_listing;
+
+/* One list of an answer: what stands before it (up to its open bracket), and its rows. */
+typedef struct {
+    void (*open)(vv_listing *l, vv_json *j);
+    void (*row)(vv_listing *l, vv_json *j, size_t at);
+} vv_listing_part;
+
+enum { VV_LISTING_PARTS = 2 };
+
+/* The first member of each such answer's state. */
+struct vv_listing {
+    vv_library *library;
+    const vv_look *look;
+    vv_found found;
+    vv_loaded loaded;
+    vv_listing_part parts[VV_LISTING_PARTS];
+    size_t counts[VV_LISTING_PARTS]; /* rows of each part */
+    size_t part_count, part, at;
+    const vv_page *page;                      /* of the only list, where it has one: told at the end */
+    void (*close)(vv_listing *l, vv_json *j); /* after the last list: up to the answer's end; NULL: nothing more */
+    void (*free_rest)(vv_listing *l);         /* what the view itself keeps; may be NULL */
+    bool open;
+};
+
+/* The state of an answer, zeroed, of size bytes; holds the look of q. NULL without memory. */
+void *vv_listing_new(size_t size, const vv_query *q, vv_error *err);
+void vv_listing_free(void *listing); /* accepts NULL */
+/* Finds and loads the execution of q->id. */
+VV_MUST_CHECK vv_code vv_listing_load(vv_listing *l, vv_query *q, vv_error *err);
+/* Hands the state over to the answer, which writes it from then on. */
+void vv_listing_start(vv_answer *a, vv_listing *l);
+/* The same for one list that is a page, which belongs to the state. */
+void vv_listing_start_page(vv_answer *a, vv_listing *l, vv_listing_part part, const vv_page *page);

@@ -93,11 +93,7 @@ vv_code vv_query_number(vv_query *q, const char *name, uint64_t min, uint64_t ma
     if (!s)
         return VV_OK;
     uint64_t v = 0;
-    bool good = s->n > 0 && s->n <= 20;
-    for (size_t i = 0; i < s->n && good; i++)
-        good = isdigit((unsigned char)s->p[i]) && !__builtin_mul_overflow(v, (uint64_t)10, &v)
-            && !__builtin_add_overflow(v, (uint64_t)(s->p[i] - '0'), &v);
-    if (!good || v < min || v > max)
+    if (!vv_str_u64(*s, &v) || v < min || v > max)
         return vv_query_fail(q, name, err, "must be a whole number from %llu to %llu", (unsigned long long)min,
                              (unsigned long long)max);
     *value = v;

@@ -57,6 +57,11 @@ const vv_str *vv_query_each(const vv_query *q, const char *name, size_t *at);
 /* Sets *value where given: decimal, min to max. */
 VV_MUST_CHECK vv_code vv_query_number(vv_query *q, const char *name, uint64_t min, uint64_t max, uint64_t *value,
                                       vv_error *err);
+/*
+ * *ret_has: it is given; then *value is its time in nanoseconds since 1970, which it says itself, or as RFC 3339 in UTC
+ * ("2026-01-31T12:00:00.5Z").
+ */
+VV_MUST_CHECK vv_code vv_query_time(vv_query *q, const char *name, bool *ret_has, uint64_t *value, vv_error *err);
 /* Sets *value to the index of the word given, of n words. */
 VV_MUST_CHECK vv_code vv_query_word(vv_query *q, const char *name, const char *const *words, size_t n, unsigned *value,
                                     vv_error *err);

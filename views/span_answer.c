@@ -162,12 +162,6 @@ static void list_row(vv_listing *l, vv_json *j, size_t at)
     vv_json_end_obj(j);
 }
 
-static void close_list(vv_listing *l, vv_json *j)
-{
-    vv_page_next_json(j, &((list_state *)l)->list.page);
-    vv_json_end_obj(j);
-}
-
 static void free_list(vv_listing *l)
 {
     vv_span_list_done(&((list_state *)l)->list);
@@ -188,11 +182,7 @@ vv_code vv_answer_spans(vv_answer *a, vv_query *q, vv_error *err)
         vv_listing_free(s);
         return rc;
     }
-    s->l.parts[0] = (vv_listing_part){open_list, list_row};
-    s->l.part_count = 1;
-    s->l.counts[0] = s->list.page.count;
-    s->l.close = close_list;
-    vv_listing_start(a, &s->l);
+    vv_listing_start_page(a, &s->l, (vv_listing_part){open_list, list_row}, &s->list.page);
     return VV_OK;
 }
 
@@ -330,15 +320,6 @@ void vv_context_totals_json(vv_json *j, const vv_profile *p, uint32_t node, vv_u
     vv_json_end_obj(j);
 }
 
-static void stored_json(vv_json *j, const char *key, const vv_value_view *v)
-{
-    if (!vv_json_kv_opt_obj(j, key, v->value))
-        return;
-    vv_json_kv_u64(j, "codec", v->value->codec);
-    vv_json_kv_u64(j, "bytes", v->value->bytes);
-    vv_json_end_obj(j);
-}
-
 static void error_link_json(vv_json *j, const vv_fold *f, const vv_fold_span *s)
 {
     uint32_t at = s->has_terminal && !s->terminal.lost ? vv_map_find(&f->error_map, s->terminal.capture.b)
@@ -364,9 +345,9 @@ static void open_parents(vv_listing *l, vv_json *j)
     vv_execution_id_json(j, &l->found);
     vv_json_kv_obj(j, "span");
     vv_span_fields_json(j, &l->found, p, s->span);
-    stored_json(j, "args_object", &input);
-    stored_json(j, "output_object", &output);
-    stored_json(j, "error_object", &error);
+    vv_value_object_json(j, "args_object", &input);
+    vv_value_object_json(j, "output_object", &output);
+    vv_value_object_json(j, "error_object", &error);
     error_link_json(j, p->fold, s->span);
     vv_json_end_obj(j);
     vv_context_totals_json(j, p, s->node, s->errors_below);
@@ -397,12 +378,6 @@ static void id_row(vv_listing *l, vv_json *j, size_t at)
     char text[VV_RUNTIME_TEXT];
     vv_runtime_text(text, &((one_state *)l)->ids[at].id);
     vv_json_cstr(j, text);
-}
-
-static void close_one(vv_listing *l, vv_json *j)
-{
-    (void)l;
-    vv_json_end_obj(j);
 }
 
 static void free_one(vv_listing *l)
@@ -462,7 +437,6 @@ vv_code vv_answer_span(vv_answer *a, vv_query *q, vv_error *err)
     s->l.part_count = 2;
     s->l.counts[0] = s->parent_count;
     s->l.counts[1] = s->id_count;
-    s->l.close = close_one;
     vv_listing_start(a, &s->l);
     return VV_OK;
 }

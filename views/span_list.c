@@ -1,6 +1,5 @@
 #include "config.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -51,12 +50,11 @@ static bool parse_duration(vv_str s, uint64_t *ret)
         const char *unit;
         uint64_t ns;
     } units[] = {{"", 1}, {"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
-    uint64_t v = 0;
-    size_t n = 0;
-    for (; n < s.n && isdigit((unsigned char)s.p[n]); n++)
-        if (__builtin_mul_overflow(v, (uint64_t)10, &v) || __builtin_add_overflow(v, (uint64_t)(s.p[n] - '0'), &v))
-            return false;
-    for (size_t i = 0; n && i < VV_ARRAY_LEN(units); i++)
+    uint64_t v;
+    size_t n = vv_str_digits(s);
+    if (!vv_str_u64((vv_str){s.p, n}, &v))
+        return false;
+    for (size_t i = 0; i < VV_ARRAY_LEN(units); i++)
         if (vv_str_eq((vv_str){s.p + n, s.n - n}, vv_cstr(units[i].unit)))
             return !__builtin_mul_overflow(v, units[i].ns, ret);
     return false;
@@ -121,16 +119,11 @@ static vv_code read_context(vv_query *q, const vv_profile *p, vv_span_filter *f,
 
 static bool number_after_hash(vv_str s, uint32_t *ret)
 {
-    uint64_t v = 0;
-    if (s.n < 2 || s.n > 11 || s.p[0] != '#')
+    uint64_t v;
+    if (s.n < 2 || s.p[0] != '#' || !vv_str_u64((vv_str){s.p + 1, s.n - 1}, &v) || v > UINT32_MAX)
         return false;
-    for (size_t i = 1; i < s.n; i++) {
-        if (!isdigit((unsigned char)s.p[i]))
-            return false;
-        v = v * 10 + (uint64_t)(s.p[i] - '0');
-    }
     *ret = (uint32_t)v;
-    return v <= UINT32_MAX;
+    return true;
 }
 
 static bool key_is(const vv_function *d, vv_str name)

@@ -73,12 +73,6 @@ static void lane_row(vv_listing *l, vv_json *j, size_t at)
     vv_json_end_obj(j);
 }
 
-static void close_list(vv_listing *l, vv_json *j)
-{
-    vv_page_next_json(j, &((const state *)l)->list.page);
-    vv_json_end_obj(j);
-}
-
 static void free_state(vv_listing *l)
 {
     vv_lane_list_done(&((state *)l)->list);
@@ -99,10 +93,6 @@ vv_code vv_answer_threads(vv_answer *a, vv_query *q, vv_error *err)
         vv_listing_free(s);
         return rc;
     }
-    s->l.parts[0] = (vv_listing_part){open_list, lane_row};
-    s->l.counts[0] = s->list.page.count;
-    s->l.part_count = 1;
-    s->l.close = close_list;
-    vv_listing_start(a, &s->l);
+    vv_listing_start_page(a, &s->l, (vv_listing_part){open_list, lane_row}, &s->list.page);
     return VV_OK;
 }

@@ -162,10 +162,10 @@ void vv_tree_paths(const vv_tree *t, vv_path_id *paths, bool *has)
     }
 }
 
+const char *const vv_overflow_reasons[] = {"context_memory_unavailable_after_drain", "invalid_parent_context"};
+
 void vv_node_overflow_id(const vv_node *n, char out[VV_OVERFLOW_ID])
 {
-    static const char *const reasons[VV_OVERFLOW_REASONS] = {"context_memory_unavailable_after_drain",
-                                                             "invalid_parent_context"};
-    snprintf(out, VV_OVERFLOW_ID, "overflow:%s:%s", reasons[n->reason % VV_OVERFLOW_REASONS],
+    snprintf(out, VV_OVERFLOW_ID, "overflow:%s:%s", vv_overflow_reasons[n->reason % VV_OVERFLOW_REASONS],
              vv_node_edge_name(n->edge));
 }

@@ -78,6 +78,7 @@ vv_u128 vv_node_call_children(const vv_tree *t, uint32_t node);
  */
 void vv_tree_paths(const vv_tree *t, vv_path_id *paths, bool *has);
 
+extern const char *const vv_overflow_reasons[VV_OVERFLOW_REASONS];
 /* "overflow:<reason>:<edge>" of an overflow node. */
 enum { VV_OVERFLOW_ID = 64 };
 void vv_node_overflow_id(const vv_node *n, char out[VV_OVERFLOW_ID]);

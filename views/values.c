@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 
 #include "format/value.h"
+#include "views/facts.h"
 
 /* Bodies from this size on are in memory one at a time, however many ask. */
 enum { LARGE_BODY = 1 << 20 };
@@ -85,7 +86,7 @@ static vv_code load_body(vv_value_loaded *v, vv_error *err)
         if (!v->body)
             return vv_fail(err, VV_ERR_NOMEM, "no memory for a value of %" PRIu64 " bytes", o->body_len);
     }
-    vv_code rc = o->state == VV_OBJECT_GOOD ? vv_object_verify(o, v->body, err) : VV_OK;
+    vv_code rc = o->state == VV_OBJECT_GOOD ? vv_object_verify(o, v->body, NULL, err) : VV_OK;
     v->status = vv_value_status_of(o);
     if (rc == VV_OK && o->state == VV_OBJECT_GOOD)
         return VV_OK;
@@ -160,15 +161,6 @@ vv_code vv_query_bounds(vv_query *q, vv_value_bounds *ret, vv_error *err)
     return rc == VV_OK ? vv_query_number(q, "max_depth", 0, VV_VALUE_LEVELS_MAX, &ret->depth, err) : rc;
 }
 
-static void number_json(vv_json *j, const char *key, bool known, uint64_t v)
-{
-    vv_json_key(j, key);
-    if (known)
-        vv_json_u64(j, v);
-    else
-        vv_json_null(j);
-}
-
 static void facts_json(vv_json *j, const vv_query *q, const vv_value_loaded *v)
 {
     char cid[VV_CID_TEXT];
@@ -179,15 +171,15 @@ static void facts_json(vv_json *j, const vv_query *q, const vv_value_loaded *v)
     vv_json_kv_cstr(j, "cid", cid);
     vv_json_kv_cstr(j, "state", v->status.word);
     vv_json_kv_cstr(j, "fault", v->status.fault);
-    number_json(j, "codec", has_head, v->object.codec);
-    number_json(j, "bytes", has_head, v->object.body_len);
+    vv_number_json(j, "codec", has_head, v->object.codec);
+    vv_number_json(j, "bytes", has_head, v->object.body_len);
     vv_json_kv_str(j, "path", path ? *path : vv_cstr("$"));
     vv_json_kv_cstr(j, "kind", has_place ? vv_value_kind_word(v->place.kind) : NULL);
-    number_json(j, "items", has_place && v->place.has_items, v->place.items);
+    vv_number_json(j, "items", has_place && v->place.has_items, v->place.items);
 }
 
 /* The answer; where the body turns out to be malformed half way, it is taken back and written anew. */
-static vv_code answer_json(vv_json *j, const vv_query *q, vv_value_loaded *v, const vv_value_bounds *b, vv_error *err)
+vv_code vv_value_json(vv_json *j, const vv_query *q, vv_value_loaded *v, const vv_value_bounds *b, vv_error *err)
 {
     const vv_json before = *j;
     const size_t len = j->out->len;
@@ -203,7 +195,7 @@ static vv_code answer_json(vv_json *j, const vv_query *q, vv_value_loaded *v, co
         v->status = (vv_value_status){"malformed", why.name};
         *j = before;
         j->out->len = len;
-        return answer_json(j, q, v, b, err);
+        return vv_value_json(j, q, v, b, err);
     }
     vv_json_key(j, "cut");
     if (shown)
@@ -226,7 +218,7 @@ vv_code vv_view_value(vv_json *j, vv_query *q, vv_error *err)
         rc = vv_value_load(q, &v, err);
     if (rc != VV_OK)
         return rc;
-    rc = answer_json(j, q, &v, &bounds, err);
+    rc = vv_value_json(j, q, &v, &bounds, err);
     vv_value_loaded_done(&v);
     return rc;
 }

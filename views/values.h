@@ -52,6 +52,9 @@ typedef struct {
 } vv_value_bounds;
 VV_MUST_CHECK vv_code vv_query_bounds(vv_query *q, vv_value_bounds *ret, vv_error *err);
 
+/* The answer about a loaded value. One that turns out to be malformed while it is shown gets that status. */
+VV_MUST_CHECK vv_code vv_value_json(vv_json *j, const vv_query *q, vv_value_loaded *v, const vv_value_bounds *b,
+                                    vv_error *err);
 /* The answer /values/{id}: path, max_bytes, max_depth. */
 VV_MUST_CHECK vv_code vv_view_value(vv_json *j, vv_query *q, vv_error *err);
 /* One place that a value was captured at. Views into the fold. */

@@ -214,6 +214,32 @@ START_TEST(decimal_of_128_bits)
 END_TEST
 
 /* FIPS 180-2's examples, in one piece and cut at every place. */
+START_TEST(numbers)
+{
+    static const struct {
+        const char *text;
+        bool good;
+        uint64_t value;
+        size_t digits;
+    } rows[] = {
+        {"0", true, 0, 1}, {"7", true, 7, 1}, {"007", true, 7, 3}, {"18446744073709551615", true, UINT64_MAX, 20},
+        {"18446744073709551616", false, 0, 20}, {"99999999999999999999", false, 0, 20},
+        {"000000000000000000001", false, 0, 21}, {"", false, 0, 0}, {"-1", false, 0, 0}, {"+1", false, 0, 0},
+        {" 1", false, 0, 0}, {"1 ", false, 0, 1}, {"12ms", false, 0, 2}, {"0x10", false, 0, 1}, {"1e3", false, 0, 1},
+        {"\xd9\xa1", false, 0, 0},
+    };
+    for (size_t i = 0; i < VV_ARRAY_LEN(rows); i++) {
+        uint64_t v = 4711;
+        ck_assert_msg(vv_str_u64(vv_cstr(rows[i].text), &v) == rows[i].good, "%s", rows[i].text);
+        ck_assert_uint_eq(v, rows[i].good ? rows[i].value : 4711);
+        ck_assert_uint_eq(vv_str_digits(vv_cstr(rows[i].text)), rows[i].digits);
+    }
+    uint64_t v;
+    ck_assert(!vv_str_u64((vv_str){"1\0", 2}, &v));
+    ck_assert(vv_str_u64((vv_str){"123", 2}, &v) && v == 12);
+}
+END_TEST
+
 START_TEST(sha256)
 {
     static const char abc[] = "abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq";
@@ -308,6 +334,7 @@ int main(void)
     tcase_add_test(t, text_is_mended_at_every_place);
     tcase_add_test(t, tamed_text_moves_no_terminal);
     tcase_add_test(t, decimal_of_128_bits);
+    tcase_add_test(t, numbers);
     tcase_add_test(t, sha256);
     tcase_add_test(t, sha256_of_a_pair);
     tcase_add_test(t, sha256_of_a_long_pair);

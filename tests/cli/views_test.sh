@@ -80,6 +80,8 @@ fails "spans: a call that is none" 2 "--call is not a call's id" spans --call x
 fails "spans: a call that was not kept" 5 "only counted" spans --call 1.77
 fails "spans: a call without a name" 2 "--call is not a call's id" spans --call ""
 fails "spans: a number that no function has" 5 "--function: that execution has no such function" spans --function "#99999"
+fails "value: pages of no uses" 2 "--limit and --cursor go with --uses" value "$(printf %064d 1)" --cursor AAAA
+fails "value: another list's cursor" 2 "--cursor is not a cursor of this list" value "$(printf %064d 1)" --uses --cursor AAAA
 fails "spans: one call and a filter" 2 "goes with no other option" spans --call 1.1 --status ok
 fails "errors: an error that is none" 2 "--error is not an error's id" errors --error x
 fails "errors: an error without a name" 2 "--error is not an error's id" errors --error ""

@@ -1,8 +1,6 @@
 /* A small store in a directory of its own, looked at with and without an index. Include after tests/reader/build.h. */
 #pragma once
 
-#include <time.h>
-
 #include "tests/reader/files.h"
 
 #include "index/index.h"
@@ -15,17 +13,6 @@ typedef struct {
     uint64_t bytes_read; /* of the last look, folds included */
     uint64_t bytes_opened; /* before the folds */
 } disk;
-
-/* Until the clock that stamps files has passed this moment: what is written before is older than what is read after.
- * Times of files may be finer than that clock's steps, so one step of it is not enough. */
-static inline void disk_settle(void)
-{
-    struct timespec now, stamps;
-    clock_gettime(CLOCK_REALTIME, &now);
-    do
-        clock_gettime(CLOCK_REALTIME_COARSE, &stamps);
-    while (stamps.tv_sec < now.tv_sec || (stamps.tv_sec == now.tv_sec && stamps.tv_nsec <= now.tv_nsec));
-}
 
 static inline void disk_path(const disk *d, char out[512], const char *rel)
 {

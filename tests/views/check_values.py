@@ -340,9 +340,14 @@ def check_uses(varve, path):
         done = subprocess.run([varve, "value", cid, "--uses", "--limit", "5", "--json", "--store", path], check=True,
                               capture_output=True)
         assert done.stdout == server.ask(cid + "/uses", limit=5)[2]
+        following = json.loads(done.stdout)["next"]
+        if following:
+            done = subprocess.run([varve, "value", cid, "--uses", "--limit", "5", "--cursor", following, "--json",
+                                   "--store", path], check=True, capture_output=True)
+            assert done.stdout == server.ask(cid + "/uses", limit=5, cursor=following)[2]
         done = subprocess.run([varve, "value", cid, "--uses", "--store", path], check=True, capture_output=True)
         rows = done.stdout.decode().splitlines()
-        assert len(rows) == min(len(wanted), 100) + (2 if wanted else 1), rows
+        assert len(rows) == min(len(wanted), 100) + (2 if wanted else 1) + (len(wanted) > 100), rows
     server.stop()
     return sum(map(len, found.values()))
 
