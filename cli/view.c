@@ -51,9 +51,10 @@ void vv_cli_close_library(vv_library *l, const vv_look *look)
 }
 
 /* The id was mistyped, or is the name of something else. */
-static int fail_id(const vv_cli *c, const vv_error *err)
+static int fail_id(const vv_cli *c, const char *parameter, const vv_error *err)
 {
-    const char *typed = c->arg_count ? c->args[0] : "latest";
+    const char *option = vv_cli_value(c, parameter);
+    const char *typed = option ? option : c->arg_count ? c->args[0] : "latest";
     const char *next = access(typed, F_OK) == 0 ? "; name a store with --store" : "";
     return vv_cli_usage(c, "\"%.200s\" %s%s", typed, err->msg, next);
 }
@@ -61,6 +62,9 @@ static int fail_id(const vv_cli *c, const vv_error *err)
 int vv_cli_fail_view(const vv_cli *c, const vv_query *q, const vv_error *err)
 {
     bool id = q->parameter && (strcmp(q->parameter, "id") == 0 || strcmp(q->parameter, "execution") == 0);
+    bool key = q->parameter && strcmp(q->parameter, "key") == 0;
+    if (err->code == VV_ERR_NOTFOUND && key)
+        return vv_cli_fail(VV_EXIT_STORE, "%s; `varve ls` lists the executions of a store", err->msg);
     if (err->code == VV_ERR_NOTFOUND && id)
         return vv_cli_fail(VV_EXIT_STORE, "%s; `varve ls` lists the executions of a store", err->msg);
     char option[32] = "";
@@ -73,8 +77,8 @@ int vv_cli_fail_view(const vv_cli *c, const vv_query *q, const vv_error *err)
         vv_thread_text(text, &q->matches[0]);
         return vv_cli_fail(VV_EXIT_USAGE, "%s; use a full id, such as %s", err->msg, text);
     }
-    if (err->code == VV_ERR_ARG && id)
-        return fail_id(c, err);
+    if (err->code == VV_ERR_ARG && (id || key))
+        return fail_id(c, q->parameter, err);
     if (err->code == VV_ERR_ARG && q->parameter)
         return vv_cli_usage(c, "--%s %s", option, err->msg);
     if (err->code == VV_ERR_NOTFOUND && q->parameter)

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "views/facts.h"
+
 vv_totals vv_totals_of(const vv_profile *p)
 {
     vv_totals t = {0};
@@ -79,6 +81,65 @@ static void find_duration(vv_digest *d, const vv_execution *x, const vv_fold *f)
     }
 }
 
+static void sift_contexts(vv_digest *d, const vv_profile *p)
+{
+    const vv_fold *f = p->fold;
+    vv_sieve_init(&d->context_sieve, p->context_count);
+    for (uint32_t i = 0; i < p->context_count; i++)
+        vv_sieve_add(&d->context_sieve, vv_sieve_context(&f->contexts[i].key));
+    for (unsigned r = 0; r < VV_OVERFLOW_REASONS; r++)
+        for (unsigned e = 0; e < VV_EDGES; e++)
+            d->overflow |= (uint8_t)(f->overflow_present[r][e] << (r * VV_EDGES + e));
+}
+
+/* Each function once; without memory for that as often as it is named. */
+static void add_function(vv_sieve_texts *t, const vv_profile *p, uint32_t id, uint8_t *seen)
+{
+    const vv_function *d = vv_function_of(p, id);
+    vv_text_field fields[VV_FUNCTION_TEXTS];
+    if (!d || (seen && seen[d - p->table.functions]))
+        return;
+    if (seen)
+        seen[d - p->table.functions] = 1;
+    size_t n = vv_function_texts(d, fields);
+    for (size_t i = 0; i < n; i++)
+        vv_sieve_texts_add(t, fields[i].text);
+}
+
+static void add_runtime_id(vv_sieve_texts *t, const vv_runtime_id *id)
+{
+    char text[VV_RUNTIME_TEXT];
+    vv_runtime_text(text, id);
+    vv_sieve_texts_add(t, vv_cstr(text));
+}
+
+static void sift_texts(vv_digest *d, const vv_profile *p)
+{
+    const vv_fold *f = p->fold;
+    uint8_t *seen = calloc((size_t)p->table.function_count + 1, 1);
+    vv_sieve_texts t;
+    vv_sieve_texts_init(&t);
+    for (size_t i = 0; i < f->thread_count; i++)
+        if (f->threads[i].has_start)
+            vv_sieve_texts_add(&t, f->threads[i].start.name);
+    for (size_t i = 0; i < f->error_count; i++) {
+        add_function(&t, p, f->errors[i].function_id, seen);
+        vv_sieve_texts_add(&t, vv_cstr(vv_capture_kinds[f->errors[i].kind]));
+        vv_sieve_texts_add(&t, vv_cstr(vv_capture_sources[f->errors[i].source]));
+    }
+    for (size_t i = 0; i < f->span_count; i++) {
+        const vv_fold_span *s = &f->spans[i];
+        if (s->has_start)
+            add_function(&t, p, s->start.function_id, seen);
+        if (s->has_start && s->start.has_runtime_id)
+            add_runtime_id(&t, &s->start.runtime_id);
+    }
+    for (size_t i = 0; i < f->runtime_id_count; i++)
+        add_runtime_id(&t, &f->runtime_ids[i].id);
+    free(seen);
+    vv_sieve_texts_finish(&t, &d->text_sieve);
+}
+
 vv_code vv_digest_new(vv_digest **ret, const vv_execution *x, const vv_profile *p, vv_error *err)
 {
     vv_digest *d = calloc(1, sizeof *d);
@@ -96,6 +157,8 @@ vv_code vv_digest_new(vv_digest **ret, const vv_execution *x, const vv_profile *
             d->spans += f->spans[i].has_start;
         for (size_t i = 0; i < f->thread_count; i++)
             d->threads += f->threads[i].has_start;
+        sift_contexts(d, p);
+        sift_texts(d, p);
     }
     find_entry(d, p);
     find_duration(d, x, f);
@@ -113,7 +176,16 @@ void vv_digest_free(vv_digest *d)
     if (!d)
         return;
     vv_evidence_done(&d->evidence);
+    vv_sieve_done(&d->context_sieve);
+    vv_sieve_done(&d->text_sieve);
     free(d->entry_fqn);
     free(d->entry_display);
     free(d);
+}
+
+size_t vv_digest_bytes(const vv_digest *d)
+{
+    size_t texts = (d->entry_fqn ? strlen(d->entry_fqn) : 0) + (d->entry_display ? strlen(d->entry_display) : 0);
+    size_t issues = d->evidence.issues ? VV_EVIDENCE_ISSUES * sizeof *d->evidence.issues : 0;
+    return sizeof *d + texts + issues + d->context_sieve.n + d->text_sieve.n;
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "views/evidence.h"
+#include "views/sieve.h"
 
 /*
  * Sums over all contexts and overflow buckets (docs/http-api.md): inclusive counts Root edges, spawned Spawn edges.
@@ -27,11 +28,21 @@ typedef struct {
     uint8_t cct_health;
     vv_data_state data_state;
     vv_evidence evidence;
+    vv_sieve context_sieve; /* by vv_sieve_context */
+    vv_sieve text_sieve; /* all that a search finds threads, errors and spans by */
+    uint8_t overflow;  /* bit reason * VV_EDGES + edge: that bucket is there */
     void *holder; /* the library's */
 } vv_digest;
 
 VV_MUST_CHECK vv_code vv_digest_new(vv_digest **ret, const vv_execution *execution, const vv_profile *p, vv_error *err);
 void vv_digest_free(vv_digest *d);
+size_t vv_digest_bytes(const vv_digest *d); /* of memory, about */
+
+/* What stands for a context in vv_digest.context_sieve. */
+static inline uint64_t vv_sieve_context(const vv_context_key *k)
+{
+    return vv_be64(k->b);
+}
 
 vv_totals vv_totals_of(const vv_profile *p);
 /* The object "totals"; null where known is false. */

@@ -267,6 +267,30 @@ static void get_evidence(vv_rd *r, vv_evidence *e)
     e->verdict = get(r, VV_VERDICT_DAMAGED);
 }
 
+static void put_sieve(vv_wr *w, const vv_sieve *s)
+{
+    vv_wr_u8(w, s->all);
+    put(w, s->n);
+    vv_wr_bytes(w, s->p, s->n);
+}
+
+static void get_sieve(vv_rd *r, vv_sieve *s)
+{
+    uint8_t all = vv_rd_u8(r);
+    size_t n = (size_t)get(r, VV_SIEVE_BYTES_MAX);
+    if (all > 1)
+        vv_rd_fail(r, "InvalidSieve");
+    s->all = all;
+    if (n && n <= vv_rd_left(r) && !(s->p = malloc(n)))
+        vv_rd_fail(r, "OutOfMemory");
+    if (s->p)
+        s->n = (uint32_t)n;
+    else if (n)
+        vv_rd_fail(r, "Truncated");
+    if (s->p)
+        vv_rd_copy(r, s->p, n);
+}
+
 void vv_digest_put(vv_wr *w, const vv_digest *d)
 {
     vv_u128 *totals[8];
@@ -283,6 +307,9 @@ void vv_digest_put(vv_wr *w, const vv_digest *d)
     put_text(w, d->entry_fqn);
     put_text(w, d->entry_display);
     put_evidence(w, &d->evidence);
+    put_sieve(w, &d->context_sieve);
+    put_sieve(w, &d->text_sieve);
+    vv_wr_u8(w, d->overflow);
 }
 
 static void get_digest(vv_rd *r, vv_digest *d)
@@ -309,6 +336,9 @@ static void get_digest(vv_rd *r, vv_digest *d)
     d->entry_fqn = get_text(r);
     d->entry_display = get_text(r);
     get_evidence(r, &d->evidence);
+    get_sieve(r, &d->context_sieve);
+    get_sieve(r, &d->text_sieve);
+    d->overflow = vv_rd_u8(r);
     if (vv_rd_ok(r) && vv_rd_left(r))
         vv_rd_fail(r, "TrailingBytes");
 }

@@ -112,6 +112,21 @@ const vv_function *vv_function_of(const vv_profile *p, uint32_t id)
     return p->has_table ? vv_function_table_find(&p->table, id) : NULL;
 }
 
+size_t vv_function_texts(const vv_function *d, vv_text_field out[VV_FUNCTION_TEXTS])
+{
+    const vv_str none = {NULL, 0};
+    const vv_text_field all[VV_FUNCTION_TEXTS] = {
+        {"name", d->fqn}, {"display_name", d->display_name},
+        {"definition_key", d->definition_key.present ? d->definition_key.s : none},
+        {"file", d->source_file.present ? d->source_file.s : none},
+    };
+    size_t n = 0;
+    for (size_t i = 0; i < VV_FUNCTION_TEXTS; i++)
+        if (all[i].text.n)
+            out[n++] = all[i];
+    return n;
+}
+
 vv_str vv_function_label(const vv_profile *p, uint32_t id, char scratch[VV_FUNCTION_SCRATCH])
 {
     const vv_function *d = vv_function_of(p, id);

@@ -51,6 +51,14 @@ const char *vv_capture_loss_word(unsigned code);
 
 /* The function that a fact names by its number, or NULL where no readable table has it. */
 const vv_function *vv_function_of(const vv_profile *p, uint32_t id);
+/* What a function is found by: a text, and the word for what it is. */
+typedef struct {
+    const char *word; /* "name" "display_name" "definition_key" "file" */
+    vv_str text;
+} vv_text_field;
+enum { VV_FUNCTION_TEXTS = 4 };
+/* Those that it has; how many. */
+size_t vv_function_texts(const vv_function *d, vv_text_field out[VV_FUNCTION_TEXTS]);
 /* Its name for people, "function#7" where none is known; scratch is for that. */
 enum { VV_FUNCTION_SCRATCH = 24 };
 vv_str vv_function_label(const vv_profile *p, uint32_t id, char scratch[VV_FUNCTION_SCRATCH]);

@@ -21,6 +21,7 @@ enum {
     LOOK_EXECUTIONS = 100000,  /* executions in all former looks together: their memory */
     BUCKETS = 4096,
     ENTRIES_MAX = 65536,       /* executions of which a digest is kept */
+    DIGEST_SHARE = 4,          /* digests take at most that part of max_bytes, beside the profiles */
 };
 
 /* A source and who uses it; a store that was removed and made anew gets another one. */
@@ -69,7 +70,7 @@ struct vv_library {
     entry *buckets[BUCKETS];
     entry *growing[BUCKETS]; /* by root: the newest one a bucket that had not ended, whose fold can go on */
     entry *newest, *oldest;
-    size_t entries, bytes;
+    size_t entries, bytes, digest_bytes;
     vv_sums *sums;
 };
 
@@ -412,6 +413,8 @@ static void free_entry(vv_library *l, entry *e)
     if (*growing == e)
         *growing = NULL;
     drop_profile(l, e);
+    if (e->digest)
+        l->digest_bytes -= vv_digest_bytes(e->digest);
     vv_digest_free(e->digest);
     free(e);
 }
@@ -427,14 +430,19 @@ static void unlist(vv_library *l, entry *e)
     l->entries--;
 }
 
+static bool has_too_many(const vv_library *l)
+{
+    return l->entries > ENTRIES_MAX || l->digest_bytes > l->max_bytes / DIGEST_SHARE;
+}
+
 /* Gives memory back, oldest use first; what somebody holds stays. */
 static void trim_entries(vv_library *l)
 {
-    for (entry *e = l->oldest, *newer; e && (l->bytes > l->max_bytes || l->entries > ENTRIES_MAX); e = newer) {
+    for (entry *e = l->oldest, *newer; e && (l->bytes > l->max_bytes || has_too_many(l)); e = newer) {
         newer = e->newer;
         if (e->refs)
             continue;
-        if (l->entries > ENTRIES_MAX) {
+        if (has_too_many(l)) {
             unlist(l, e);
             free_entry(l, e);
         } else {
@@ -627,6 +635,7 @@ static vv_code acquire(vv_library *l, const vv_look *look, const vv_stream *stre
     } else {
         digest->holder = e;
         e->digest = digest;
+        l->digest_bytes += vv_digest_bytes(digest);
     }
     trim_entries(l);
     *ret = e;
