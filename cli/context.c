@@ -200,9 +200,9 @@ const vv_cli_verb vv_verb_context = {
     .name = "context",
     .args = "KEY",
     .purpose = "shows one calling context: how it is reached, what is counted in it, examples",
-    .details = "KEY is the context's key, 64 hexadecimal digits, or overflow:REASON:EDGE. A context is the same in all\n"
-               "executions of one program: where several have it, --execution says which one is meant. Durations are\n"
-               "those of the calls that were kept one by one: a sample, and no more than that.\n",
+    .details = "KEY is the context's key, 64 hexadecimal digits, or overflow:REASON:EDGE. A context is the same\n"
+               "in all executions of one program: where several have it, --execution says which one is meant.\n"
+               "Durations are those of the calls that were kept one by one: a sample, and no more than that.\n",
     .options = options,
     .option_count = VV_ARRAY_LEN(options),
     .examples = examples,

@@ -52,8 +52,11 @@ static bool may_hold(const vv_digest *d, const vv_context_ref *ref)
     return vv_sieve_may_hold(&d->context_sieve, vv_sieve_context(&ref->key));
 }
 
-/* Does it hold the context? Loads it only where its digest does not say no; *ret_known: false where it can't be told. */
-static vv_code holds(const vv_context_view *c, vv_query *q, const vv_found *f, bool *ret, bool *ret_known, vv_error *err)
+/*
+ * Does it hold the context? Loads it only where its digest does not say no; *ret_known: false where it can't be told.
+ */
+static vv_code holds(const vv_context_view *c, vv_query *q, const vv_found *f, bool *ret, bool *ret_known,
+                     vv_error *err)
 {
     const vv_digest *d;
     const vv_profile *p;

@@ -8,7 +8,13 @@
 #include "views/listing.h"
 
 /* Calls of a context that stand for the others. */
-typedef enum { VV_EXEMPLAR_SLOWEST, VV_EXEMPLAR_FIRST, VV_EXEMPLAR_LAST, VV_EXEMPLAR_FAILING, VV_EXEMPLARS } vv_exemplar;
+typedef enum {
+    VV_EXEMPLAR_SLOWEST,
+    VV_EXEMPLAR_FIRST,
+    VV_EXEMPLAR_LAST,
+    VV_EXEMPLAR_FAILING,
+    VV_EXEMPLARS,
+} vv_exemplar;
 extern const char *const vv_exemplar_words[VV_EXEMPLARS];
 
 enum { VV_PERCENTILES = 3 };

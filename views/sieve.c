@@ -5,7 +5,7 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-enum { BITS_EACH = 12, BITS_LEAST = 4, PROBES = 6 };
+enum { BYTES_LEAST = 8, BITS_EACH = 12, BITS_LEAST = 4, PROBES = 6 };
 
 void vv_sieve_init(vv_sieve *s, size_t things)
 {
@@ -13,8 +13,7 @@ void vv_sieve_init(vv_sieve *s, size_t things)
     if (things == 0)
         return;
     size_t n = things < VV_SIEVE_BYTES_MAX ? (things * BITS_EACH + 7) / 8 : VV_SIEVE_BYTES_MAX;
-    if (n > VV_SIEVE_BYTES_MAX)
-        n = VV_SIEVE_BYTES_MAX;
+    n = n < BYTES_LEAST ? BYTES_LEAST : n > VV_SIEVE_BYTES_MAX ? VV_SIEVE_BYTES_MAX : n;
     if (things > n * 8 / BITS_LEAST || !(s->p = calloc(n, 1)))
         s->all = true;
     else
