@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "views/compare.h"
 #include "views/errors.h"
 #include "views/spans.h"
 
@@ -137,6 +138,8 @@ static state *new_state(vv_query *q, vv_error *err)
 
 vv_code vv_answer_errors(vv_answer *a, vv_query *q, vv_error *err)
 {
+    if (vv_query_value(q, "base"))
+        return vv_answer_error_comparison(a, q, err);
     state *s = new_state(q, err);
     if (!s)
         return VV_ERR_NOMEM;

@@ -101,6 +101,11 @@ vv_code vv_library_open(vv_library **ret, const char *arg, size_t max_bytes, uin
     return VV_OK;
 }
 
+size_t vv_library_max_bytes(const vv_library *l)
+{
+    return l->max_bytes;
+}
+
 vv_code vv_library_use_index(vv_library *l, const vv_index_options *o, vv_error *err)
 {
     l->index = *o;

@@ -31,6 +31,8 @@ VV_MUST_CHECK vv_code vv_library_open(vv_library **ret, const char *arg, size_t 
  * it points to outlives the library. Answers are the same with and without.
  */
 VV_MUST_CHECK vv_code vv_library_use_index(vv_library *l, const vv_index_options *o, vv_error *err);
+/* As it was opened with. */
+size_t vv_library_max_bytes(const vv_library *l);
 void vv_library_close(vv_library *l); /* after everything handed out has been released */
 
 /* The present look. Errors: NOTFOUND while there is no store; others where it can't be read. */

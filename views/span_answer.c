@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "views/compare.h"
 #include "views/spans.h"
 
 vv_parent vv_span_parent(const vv_fold *f, const vv_fold_span *s, uint32_t *ret_at)
@@ -169,6 +170,8 @@ static void free_list(vv_listing *l)
 
 vv_code vv_answer_spans(vv_answer *a, vv_query *q, vv_error *err)
 {
+    if (vv_query_value(q, "base"))
+        return vv_answer_span_comparison(a, q, err);
     list_state *s = vv_listing_new(sizeof *s, q, err);
     if (!s)
         return VV_ERR_NOMEM;

@@ -17,9 +17,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import genstore  # noqa: E402
 import refstore  # noqa: E402
-from check_views import U128_MAX, Check, Server  # noqa: E402
+from check_views import EDGES, OVERFLOW, REASONS, U128_MAX, Check, Server  # noqa: E402
 
 NUMBERS = ("calls", "open", "errors", "cancelled", "self_ns", "inclusive_ns", "await_ns", "contexts")
+KINDS, SOURCES = ("fresh", "rethrow"), ("bytecode", "native_call", "engine_call", "future_resume")
 
 
 def close(a, b):
@@ -189,6 +190,194 @@ def check_functions(scope, sort):
             equal(key, calls, sum(int(part["calls"]) for part in answer[key].values()))
 
 
+def place(scope, check, name):
+    """What the context of that name is matched by on the other side; apart, it is of its own execution."""
+    node = check.nodes[name]
+    if node.flags & OVERFLOW:
+        return ("overflow", name)
+    path = check.path(node)
+    if path is None:
+        return ("apart", name, check.execution.ident)
+    return ("context", name) if scope.one_engine() else ("path", path)
+
+
+def place_of(scope, item):
+    """The same of a row; of contexts that are apart, whose execution it does not tell, without that."""
+    if item["overflow_id"] is not None:
+        return ("overflow", item["overflow_id"])
+    if item["path_id"] is None:
+        return ("apart", item["call_path_id"])
+    return ("context", item["call_path_id"]) if scope.one_engine() else ("path", item["path_id"])
+
+
+def context_name(context):
+    return context.hex() if isinstance(context, bytes) else "overflow:%s:%s" % (REASONS[context[0]], EDGES[context[1]])
+
+
+def matched(scope, rows, items, extra):
+    """Pairs of {place: (head, base)} and items, where several contexts that are apart may look the same."""
+    wanted, got = {}, {}
+    for ident, sums in rows.items():
+        known = ident[0][:2] if ident[0] else None
+        wanted.setdefault((known,) + ident[1:], []).append(sums)
+    for item in items:
+        known = place_of(scope, item) if item["edge_kind"] else None
+        got.setdefault((known,) + extra(item), []).append(item)
+    equal("rows", {k: len(v) for k, v in wanted.items()}, {k: len(v) for k, v in got.items()})
+
+    def rank(sides):
+        return repr([side and sorted((k, v) for k, v in side.items() if v is not None) for side in sides])
+
+    for ident, sums in wanted.items():
+        here = got[ident]
+        if len(sums) > 1:
+            numbers = list(sums[0][0] or sums[0][1])
+            sums = sorted(sums, key=rank)
+            here = sorted(here, key=lambda item: rank([item[key] and {k: item[key][k] and int(item[key][k])
+                                                                      for k in numbers} for key in ("head", "base")]))
+        for pair in zip(sums, here):
+            yield (ident,) + pair
+
+
+SPAN_NUMBERS = ("duration_total_ns", "duration_min_ns", "duration_max_ns", "spans", "ok", "errored", "cancelled",
+                "exited", "unknown")
+
+
+def span_sums(scope, checks, reason):
+    found = {}
+    for check in checks:
+        spans = check.execution.spans if check.execution.error is None else {}
+        for span in spans.values():
+            if span.start is None or (reason is not None and not span.start["reasons"] >> reason & 1):
+                continue
+            name = context_name(span.start["context"])
+            if name not in check.nodes:
+                continue
+            sums = found.setdefault((place(scope, check, name),), dict.fromkeys(SPAN_NUMBERS, 0))
+            sums["spans"] += 1
+            sums[SPAN_NUMBERS[4 + (span.end["status"] if span.end else 4)]] += 1
+            if span.end:
+                sums.setdefault("times", []).append(span.end["inclusive_ns"])
+    for sums in found.values():
+        times = sums.pop("times", [])
+        sums["duration_total_ns"] = sum(times)
+        sums["duration_min_ns"], sums["duration_max_ns"] = (min(times), max(times)) if times else (None, None)
+    return found
+
+
+def both(head, base):
+    return {key: (head.get(key), base.get(key)) for key in set(head) | set(base)}
+
+
+def check_row(scope, what, item, sides, numbers, total, parent=None):
+    """As Scope.compared, of numbers that may be unknown by themselves."""
+    sums = {k: tuple(side and (side[k] if side[k] is not None else -1) for side in sides) for k in numbers}
+    row = dict(item)
+    empty = {k: None for k in ("duration_min_ns", "duration_max_ns")}
+    for key, side in (("head", sides[0]), ("base", sides[1])):
+        if row[key] is not None:
+            for number in empty:
+                if number in numbers and (side is None or side[number] is None):
+                    equal(what + " without " + number, None, row[key][number])
+                    if row["delta"] is not None:
+                        equal(what + " without a change", None, row["delta"][number])
+    whole = [k for k in numbers if all(side is not None and side[k] is not None for side in sides) or k not in empty]
+    for key in ("head", "base", "delta"):
+        row[key] = row[key] and {k: row[key][k] for k in whole}
+    scope.compared(what, row, {k: sums[k] for k in whole}, numbers[0], total, parent)
+
+
+def check_spans(scope, path, reason=None):
+    query = {} if reason is None else {"reason": ("root", "llm", "manual")[reason]}
+    answer = scope.pages(path, 2, **query)
+    head, base = span_sums(scope, scope.heads, reason), span_sums(scope, scope.bases, reason)
+    total = sum(side["duration_total_ns"] for side in base.values())
+    changes = [abs(int(i["head"]["duration_total_ns"] if i["head"] else 0)
+                   - int(i["base"]["duration_total_ns"] if i["base"] else 0)) for i in answer["items"]]
+    equal("order", sorted(changes, reverse=True), changes)
+    parents = {}
+    for check in scope.heads + scope.bases:
+        for name, node in check.nodes.items():
+            if node.parent is not None:
+                parents[place(scope, check, name)[:2]] = place(scope, check, node.parent)
+    for ident, sides, item in matched(scope, both(head, base), answer["items"], lambda _item: ()):
+        up = parents.get(ident[0])
+        parent = base.get((up,), {}).get("duration_total_ns") if up else None
+        if ident[0][0] == "apart":
+            item = dict(item, delta_of_parent=None)
+            parent = None
+        check_row(scope, "spans of %s" % (ident,), item, sides, SPAN_NUMBERS, total, parent)
+    for key, side in (("population", scope.heads), ("base_population", scope.bases)):
+        if answer[key] is not None:
+            spans = [s for c in side if c.execution.error is None for s in c.execution.spans.values()]
+            equal("retained", (len(spans), sum(s.start is None for s in spans)),
+                  (answer[key]["retained"], answer[key]["without_start"]))
+
+
+def error_sums(scope, checks):
+    found = {}
+    for check in checks:
+        x = check.execution
+        for ident, error in (x.errors.items() if x.error is None else ()):
+            name = context_name(error["context"])
+            known = place(scope, check, name) if name in check.nodes else None
+            key = (known, KINDS[error["kind"]], SOURCES[error["source"]], error["function_id"], name_of(check, error))
+            sums = found.setdefault(key, {"captures": 0, "terminal_calls": 0})
+            sums["captures"] += 1
+            sums["terminal_calls"] += sum(1 for s in x.spans.values()
+                                          if s.terminal and s.terminal.get("capture") == ident)
+    return found
+
+
+def name_of(check, error):
+    entry = check.rows.get(error["function_id"])
+    return entry and (entry["key"] or entry["fqn"])
+
+
+def check_errors(scope, path):
+    answer = scope.pages(path, 2)
+    head, base = error_sums(scope, scope.heads), error_sums(scope, scope.bases)
+
+    def merged(side):
+        """One function may have several numbers in several builds."""
+        found = {}
+        for key, sums in side.items():
+            short = key[:3] + ((key[4],) if key[4] else (key[3],))
+            into = found.setdefault(short, dict.fromkeys(sums, 0))
+            for number in sums:
+                into[number] += sums[number]
+        return found
+
+    head, base = merged(head), merged(base)
+    total = sum(side["captures"] for side in base.values())
+
+    def rest(item):
+        return (item["kind"], item["source"],
+                item["throw_definition_key"] or item["throw_fqn"] or item["throw_function_id"])
+
+    for ident, sides, item in matched(scope, both(head, base), answer["items"], rest):
+        row = dict(item)
+        for key in ("head", "base", "delta"):
+            row[key] = item[key] and {k: item[key][k] for k in ("captures", "terminal_calls")}
+        check_row(scope, "errors of %s" % (ident,), row, sides, ("captures", "terminal_calls"), total)
+        for key, at in (("head", scope.heads), ("base", scope.bases)):
+            check_failures(scope, ident, item, key, at)
+
+
+def check_failures(scope, ident, item, key, checks):
+    """The failure rate of the context on a side: of one that is apart its own execution's, which the row hides."""
+    if ident[0] is None:
+        equal("failure rate", None, item[key + "_failure_rate"])
+        return
+    if ident[0][0] == "apart" or item[key] is None or item[key]["context_calls"] is None:
+        return
+    nodes = [n for c in checks for n in c.nodes.values() if place(scope, c, n.name) == ident[0]]
+    calls, errors = sum(n.calls for n in nodes), sum(n.errors for n in nodes)
+    equal("context", (calls, errors), (item[key]["context_calls"], item[key]["context_errors"]))
+    rate = item[key + "_failure_rate"]
+    assert rate is None or close(errors / calls, rate), (ident, rate)
+
+
 def negated(row):
     """A row of a comparison as the other way round has it."""
     states = {"new": "gone", "gone": "new"}
@@ -218,6 +407,8 @@ def check_refusals(server, check):
             ("/api/v1/functions", [("execution", ident), ("execution", "")], 400),
             ("/api/v1/functions", [("execution", ident), ("sort", "calls"), ("sort", "calls")], 400),
             ("/api/v1/executions/%s/spans" % ident, [("execution", ident)], 400),
+            ("/api/v1/executions/%s/spans" % ident, [("base", ident), ("order", "start")], 400),
+            ("/api/v1/executions/%s/errors" % ident, [("base", "latest~99999")], 404),
             ("/api/v1/executions/%s" % ident, [("base", ident)], 400)):
         equal((path, query), status, server.ask(path, query)[0])
 
@@ -237,6 +428,14 @@ def check_store(varve, path):
         scopes += [Scope(server, checks), Scope(server, checks[::-1] + checks[:1])]
         scopes += [Scope(server, [a], [b]) for a in checks[:3] for b in checks[:3]]
         scopes += [Scope(server, checks[:2], checks[1:4]), Scope(server, checks[2:], checks)] if len(checks) > 2 else []
+        for scope in scopes:
+            if scope.bases and len(scope.heads) == 1:
+                path = "/api/v1/executions/%s/" % scope.heads[0].execution.ident
+                single = Scope(server, scope.heads, scope.bases)
+                single.query = [pair for pair in single.query if pair[0] == "base"]
+                check_spans(single, path + "spans")
+                check_spans(single, path + "spans", reason=0)
+                check_errors(single, path + "errors")
         for at, scope in enumerate(scopes):
             check_functions(scope, NUMBERS[4 + at % 4])
             check_functions(scope, ("calls", "errors", "name")[at % 3])

@@ -1,0 +1,161 @@
+#include "config.h"
+
+#include "views/compare.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/sha256.h"
+
+enum { STACK_SHOWN = 64 };
+
+vv_code vv_comparison_make(vv_comparison *c, vv_merge_visit *visit, void *cls, vv_error *err)
+{
+    vv_code rc = vv_merged_make(&c->merged, &c->scope, visit, cls, err);
+    if (rc != VV_OK)
+        return rc;
+    size_t n = (size_t)c->merged.tree.node_count + 1;
+    c->paths = malloc(n * sizeof *c->paths);
+    c->has_path = malloc(n * sizeof *c->has_path);
+    if (!c->paths || !c->has_path)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for path ids");
+    vv_tree_paths(&c->merged.tree, c->paths, c->has_path);
+    return VV_OK;
+}
+
+void vv_comparison_done(vv_comparison *c)
+{
+    vv_merged_done(&c->merged);
+    vv_scope_done(&c->scope);
+    free(c->paths);
+    free(c->has_path);
+    *c = (vv_comparison){.paths = NULL};
+}
+
+void vv_comparison_key(const vv_comparison *c, uint32_t node, const void *more, size_t n, vv_u128 base, vv_u128 head,
+                       uint8_t out[VV_COMPARISON_KEY])
+{
+    vv_u128 change = ~(head > base ? head - base : base - head);
+    vv_sha256_ctx h;
+    vv_sha256_init(&h);
+    if (node != VV_NONE) {
+        const vv_node *x = &c->merged.tree.nodes[node];
+        uint8_t plain[8] = {x->edge, x->reason, x->flags & VV_NODE_OVERFLOW};
+        if (!c->has_path[node] && !(x->flags & VV_NODE_OVERFLOW))
+            vv_put32(plain + 4, node);
+        vv_sha256_update(&h, plain, sizeof plain);
+        if (c->has_path[node])
+            vv_sha256_update(&h, c->paths[node].b, sizeof c->paths[node].b);
+        if (x->key)
+            vv_sha256_update(&h, x->key, 32);
+    }
+    if (n)
+        vv_sha256_update(&h, more, n);
+    vv_put64(out, (uint64_t)(change >> 64));
+    vv_put64(out + 8, (uint64_t)change);
+    vv_sha256_final(&h, out + 16);
+}
+
+bool vv_function_is_named(const vv_function_ref *f, vv_str text)
+{
+    char number[16];
+    snprintf(number, sizeof number, "#%u", (unsigned)f->id);
+    if (vv_str_eq(text, vv_cstr(number)))
+        return true;
+    const vv_opt_str *key = f->def ? &f->def->definition_key : NULL;
+    return f->def && text.n && (vv_str_eq(f->def->fqn, text) || (key->present && vv_str_eq(key->s, text)));
+}
+
+static void name_json(vv_json *j, const vv_tree *t, uint32_t node)
+{
+    uint32_t f = t->nodes[node].function;
+    vv_str name = f == VV_NONE ? (vv_str){NULL, 0} : vv_function_ref_name(&t->functions[f]);
+    if (name.n)
+        vv_json_str(j, name);
+    else
+        vv_json_null(j);
+}
+
+/* The names from the top to the node: the last ones where there are many. */
+static void stack_json(vv_json *j, const vv_tree *t, uint32_t node)
+{
+    uint32_t chain[STACK_SHOWN];
+    size_t n = 0;
+    for (; node != VV_NONE && n < STACK_SHOWN; node = t->nodes[node].parent)
+        chain[n++] = node;
+    vv_json_kv_arr(j, "stack");
+    for (size_t i = n; i-- > 0;)
+        name_json(j, t, chain[i]);
+    vv_json_end_arr(j);
+    vv_json_kv_bool(j, "stack_truncated", node != VV_NONE);
+}
+
+void vv_comparison_place_json(vv_json *j, const vv_comparison *c, uint32_t node)
+{
+    const vv_tree *t = &c->merged.tree;
+    const vv_node *n = node == VV_NONE ? NULL : &t->nodes[node];
+    const vv_function_ref *f = n && n->function != VV_NONE ? &t->functions[n->function] : NULL;
+    bool overflow = n && n->flags & VV_NODE_OVERFLOW;
+    vv_json_key(j, "function_id");
+    if (f)
+        vv_json_u64(j, f->id);
+    else
+        vv_json_null(j);
+    vv_json_key(j, "fqn");
+    if (f && f->def)
+        vv_json_str(j, f->def->fqn);
+    else
+        vv_json_null(j);
+    vv_json_kv_opt_str(j, "definition_key", f && f->def ? &f->def->definition_key : NULL);
+    vv_json_kv_cstr(j, "edge_kind", n ? vv_node_edge_name(n->edge) : NULL);
+    vv_json_kv_opt_hex(j, "path_id", n && c->has_path[node] ? c->paths[node].b : NULL, sizeof c->paths->b);
+    vv_json_kv_opt_hex(j, "call_path_id", n ? n->key : NULL, sizeof(vv_context_key));
+    char id[VV_OVERFLOW_ID];
+    if (overflow)
+        vv_node_overflow_id(n, id);
+    vv_json_kv_cstr(j, "overflow_id", overflow ? id : NULL);
+    stack_json(j, t, node);
+}
+
+static void side_json(vv_json *j, const char *key, bool there, const vv_comparison_number *numbers, size_t n,
+                      vv_side side)
+{
+    if (!vv_json_kv_opt_obj(j, key, there))
+        return;
+    for (size_t i = 0; i < n; i++) {
+        vv_json_key(j, numbers[i].key);
+        if (numbers[i].known[side])
+            vv_json_u128(j, numbers[i].value[side]);
+        else
+            vv_json_null(j);
+    }
+    vv_json_end_obj(j);
+}
+
+void vv_comparison_json(vv_json *j, const vv_scope *s, const bool on[VV_SIDES], const vv_comparison_number *numbers,
+                        size_t n, vv_u128 total, vv_u128 parent)
+{
+    bool has_base = vv_scope_number_known(s, on, VV_SIDE_BASE), has_head = vv_scope_number_known(s, on, VV_SIDE_HEAD);
+    vv_json_kv_cstr(j, "state", vv_delta_state_word(vv_scope_state(s, on)));
+    side_json(j, "base", has_base, numbers, n, VV_SIDE_BASE);
+    side_json(j, "head", has_head, numbers, n, VV_SIDE_HEAD);
+    if (vv_json_kv_opt_obj(j, "delta", has_base && has_head)) {
+        for (size_t i = 0; i < n; i++) {
+            vv_json_key(j, numbers[i].key);
+            if (numbers[i].known[VV_SIDE_HEAD] && numbers[i].known[VV_SIDE_BASE])
+                vv_delta_json(j, numbers[i].value[VV_SIDE_BASE], numbers[i].value[VV_SIDE_HEAD]);
+            else
+                vv_json_null(j);
+        }
+        vv_json_end_obj(j);
+    }
+    const vv_u128 from = numbers[0].value[VV_SIDE_BASE], to = numbers[0].value[VV_SIDE_HEAD];
+    const struct {
+        const char *key;
+        vv_u128 whole;
+    } ratios[] = {{"delta_of_base", from}, {"delta_of_total", total}, {"delta_of_parent", parent}};
+    for (size_t i = 0; i < VV_ARRAY_LEN(ratios); i++) {
+        vv_json_key(j, ratios[i].key);
+        vv_delta_ratio_json(j, has_base && has_head, from, to, ratios[i].whole);
+    }
+}

@@ -1,0 +1,50 @@
+/*
+ * Comparisons whose rows are calling paths (docs/http-api.md): the executions of both sides in one tree, and what rows
+ * about its nodes have in common. Owned by one thread.
+ */
+#pragma once
+
+#include "views/listing.h"
+#include "views/merge.h"
+
+typedef struct {
+    vv_scope scope;
+    vv_merged merged;
+    vv_path_id *paths; /* by node */
+    bool *has_path;
+} vv_comparison;
+
+/* Folds the scope that was read; visit as vv_merged_make has it. The caller is done with c on every path. */
+VV_MUST_CHECK vv_code vv_comparison_make(vv_comparison *c, vv_merge_visit *visit, void *cls, vv_error *err);
+void vv_comparison_done(vv_comparison *c); /* accepts a zeroed one */
+
+/*
+ * Where a row stands in a page: the largest change first, then by what it is about, which is the node (or VV_NONE, a
+ * context that is not there) and n more bytes.
+ */
+enum { VV_COMPARISON_KEY = 16 + 32 };
+void vv_comparison_key(const vv_comparison *c, uint32_t node, const void *more, size_t n, vv_u128 base, vv_u128 head,
+                       uint8_t out[VV_COMPARISON_KEY]);
+
+/* Fields of an open object: the function of the node, and where it stands. */
+void vv_comparison_place_json(vv_json *j, const vv_comparison *c, uint32_t node);
+
+/* Is it what a text names: its definition key, its full name, or # and its number? */
+bool vv_function_is_named(const vv_function_ref *f, vv_str text);
+
+/* The answers of spans and errors with base=. */
+vv_view vv_answer_span_comparison, vv_answer_error_comparison;
+
+/* A number of a row: unknown where a side lacks what it is of. */
+typedef struct {
+    const char *key;
+    bool known[VV_SIDES];
+    vv_u128 value[VV_SIDES];
+} vv_comparison_number;
+
+/*
+ * The fields "state", "base", "head", "delta" and the ratios. on: the sides that have the row; the first number is the
+ * metric; total and parent are the base's, and 0 where there is none.
+ */
+void vv_comparison_json(vv_json *j, const vv_scope *s, const bool on[VV_SIDES], const vv_comparison_number *numbers,
+                        size_t n, vv_u128 total, vv_u128 parent);

@@ -1,0 +1,256 @@
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "views/compare.h"
+#include "views/errors.h"
+#include "views/functions.h"
+
+/* Errors of one kind and source that one function threw in one calling path. */
+typedef struct {
+    uint32_t node; /* VV_NONE: its context is not there */
+    uint8_t kind, source;
+    uint8_t function[32]; /* of the throw */
+    vv_function_ref thrower;
+    uint64_t captures[VV_SIDES], terminals[VV_SIDES];
+} group;
+
+typedef struct {
+    uint8_t node[4], kind, source, function[32];
+} identity;
+
+typedef struct {
+    vv_comparison c;
+    vv_page page;
+    vv_map map;
+    group *groups;
+    uint32_t cap;
+    vv_arena texts;
+    uint64_t captures[VV_SIDES], links_lost[VV_SIDES], links_unresolved[VV_SIDES];
+    bool counts_whole[VV_SIDES]; /* in all executions of the side */
+} state;
+
+enum { TEXTS_MAX = 64 * 1024 * 1024 };
+
+static vv_code no_memory(vv_error *err)
+{
+    return vv_fail(err, VV_ERR_NOMEM, "no memory for errors by calling path");
+}
+
+static vv_code find_group(state *s, const vv_loaded *x, const uint32_t *to, const vv_error_capture *e, group **ret,
+                          vv_error *err)
+{
+    const vv_profile *p = x->profile;
+    uint32_t node = vv_node_of(p, &e->context);
+    group g = {.node = node == VV_NONE ? VV_NONE : to[node], .kind = e->kind, .source = e->source};
+    /* The program is known where the context names the function, which is the rule. */
+    g.thrower = (vv_function_ref){.id = e->function_id, .def = vv_function_of(p, e->function_id)};
+    if (node != VV_NONE && p->tree.nodes[node].function != VV_NONE)
+        g.thrower.program = p->tree.functions[p->tree.nodes[node].function].program;
+    vv_function_key(&g.thrower, g.function);
+    identity id = {.kind = g.kind, .source = g.source};
+    vv_put32(id.node, g.node);
+    memcpy(id.function, g.function, sizeof id.function);
+    bool fresh;
+    uint32_t at = vv_map_put(&s->map, &id, &fresh);
+    if (at == VV_MAP_NONE)
+        return no_memory(err);
+    if (fresh && at >= s->cap) {
+        uint32_t cap = s->cap ? s->cap * 2 : 64;
+        group *bigger = realloc(s->groups, cap * sizeof *bigger);
+        if (!bigger)
+            return no_memory(err);
+        s->groups = bigger;
+        s->cap = cap;
+    }
+    if (fresh) {
+        if (g.thrower.def && !(g.thrower.def = vv_function_copy(&s->texts, g.thrower.def)))
+            return no_memory(err);
+        s->groups[at] = g;
+    }
+    *ret = &s->groups[at];
+    return VV_OK;
+}
+
+/* How many retained spans each error ended. */
+static void count_terminals(state *s, const vv_scope_item *item, const vv_fold *f, uint64_t *terminals)
+{
+    memset(terminals, 0, f->error_count * sizeof *terminals);
+    for (size_t i = 0; i < f->span_count; i++) {
+        const vv_fold_span *span = &f->spans[i];
+        if (!span->has_terminal)
+            continue;
+        uint32_t at = span->terminal.lost ? VV_MAP_NONE : vv_map_find(&f->error_map, span->terminal.capture.b);
+        if (at != VV_MAP_NONE)
+            terminals[at]++;
+        for (size_t side = 0; side < VV_SIDES; side++) {
+            s->links_lost[side] += item->on[side] && span->terminal.lost;
+            s->links_unresolved[side] += item->on[side] && !span->terminal.lost && at == VV_MAP_NONE;
+        }
+    }
+}
+
+static vv_code add_errors(void *cls, const vv_scope_item *item, const vv_loaded *x, const uint32_t *to, vv_error *err)
+{
+    state *s = cls;
+    const vv_fold *f = x->profile->fold;
+    for (size_t side = 0; side < VV_SIDES; side++)
+        s->counts_whole[side] &= !item->on[side] || vv_counts_whole(f);
+    if (f->failed)
+        return VV_OK;
+    uint64_t *terminals = malloc((f->error_count + 1) * sizeof *terminals);
+    vv_code rc = terminals ? VV_OK : no_memory(err);
+    if (terminals)
+        count_terminals(s, item, f, terminals);
+    for (size_t i = 0; i < f->error_count && rc == VV_OK; i++) {
+        group *g = NULL;
+        rc = find_group(s, x, to, &f->errors[i], &g, err);
+        for (size_t side = 0; side < VV_SIDES && rc == VV_OK; side++)
+            if (item->on[side]) {
+                g->captures[side]++;
+                g->terminals[side] += terminals[i];
+                s->captures[side]++;
+            }
+    }
+    free(terminals);
+    return rc;
+}
+
+static void population_json(vv_json *j, const state *s, const char *key, vv_side side)
+{
+    if (!vv_json_kv_opt_obj(j, key, s->c.scope.known[side]))
+        return;
+    vv_json_kv_u64(j, "captures", s->captures[side]);
+    vv_json_kv_u128(j, "errored_calls", s->c.scope.totals[side].errors);
+    vv_json_kv_u64(j, "links_lost", s->links_lost[side]);
+    vv_json_kv_u64(j, "links_unresolved", s->links_unresolved[side]);
+    vv_json_end_obj(j);
+}
+
+/* Calls and errors of the context on a side; false where they are not known. */
+static bool context_numbers(const state *s, const group *g, vv_side side, uint64_t *calls, uint64_t *errors)
+{
+    *calls = *errors = 0;
+    if (g->node == VV_NONE || !vv_scope_number_known(&s->c.scope, s->c.merged.on[g->node], side))
+        return false;
+    const vv_counters *c = s->c.merged.side[side].nodes[g->node].counters;
+    *calls = c->started;
+    *errors = c->error;
+    return true;
+}
+
+static void failure_json(vv_json *j, const state *s, const group *g)
+{
+    double rate[VV_SIDES] = {0, 0};
+    bool known[VV_SIDES];
+    static const char *const keys[VV_SIDES] = {[VV_SIDE_BASE] = "base_failure_rate",
+                                               [VV_SIDE_HEAD] = "head_failure_rate"};
+    static const vv_side order[] = {VV_SIDE_BASE, VV_SIDE_HEAD};
+    for (size_t i = 0; i < VV_SIDES; i++) {
+        vv_side side = order[i];
+        uint64_t calls, errors;
+        known[side] = context_numbers(s, g, side, &calls, &errors) && calls && s->counts_whole[side];
+        rate[side] = known[side] ? (double)errors / (double)calls : 0;
+        vv_ratio_json(j, keys[side], known[side], errors, calls);
+    }
+    vv_json_key(j, "delta_failure_rate");
+    if (known[VV_SIDE_HEAD] && known[VV_SIDE_BASE])
+        vv_json_ratio(j, rate[VV_SIDE_HEAD] - rate[VV_SIDE_BASE]);
+    else
+        vv_json_null(j);
+}
+
+static void thrower_json(vv_json *j, const vv_function_ref *f)
+{
+    vv_json_kv_u64(j, "throw_function_id", f->id);
+    vv_json_key(j, "throw_fqn");
+    if (f->def)
+        vv_json_str(j, f->def->fqn);
+    else
+        vv_json_null(j);
+    vv_json_kv_opt_str(j, "throw_definition_key", f->def ? &f->def->definition_key : NULL);
+}
+
+static void row_json(vv_json *j, const state *s, const group *g)
+{
+    vv_comparison_number numbers[] = {{.key = "captures"}, {.key = "terminal_calls"}, {.key = "context_calls"},
+                                      {.key = "context_errors"}};
+    bool on[VV_SIDES];
+    for (size_t side = 0; side < VV_SIDES; side++) {
+        uint64_t calls, errors;
+        bool context = context_numbers(s, g, (vv_side)side, &calls, &errors);
+        const vv_u128 values[] = {g->captures[side], g->terminals[side], calls, errors};
+        on[side] = g->captures[side] > 0;
+        for (size_t i = 0; i < VV_ARRAY_LEN(numbers); i++) {
+            numbers[i].known[side] = i < 2 || context;
+            numbers[i].value[side] = values[i];
+        }
+    }
+    vv_json_obj(j);
+    vv_json_kv_cstr(j, "kind", vv_capture_kinds[g->kind]);
+    vv_json_kv_cstr(j, "source", vv_capture_sources[g->source]);
+    thrower_json(j, &g->thrower);
+    vv_comparison_place_json(j, &s->c, g->node);
+    vv_comparison_json(j, &s->c.scope, on, numbers, VV_ARRAY_LEN(numbers), s->captures[VV_SIDE_BASE], 0);
+    failure_json(j, s, g);
+    vv_json_end_obj(j);
+}
+
+static void answer_json(vv_json *j, const vv_query *q, const state *s)
+{
+    vv_scope_head_json(j, q, &s->c.scope, s->page.more, NULL);
+    vv_json_kv_cstr(j, "of", "captured_errors");
+    vv_json_kv_obj(j, "metric");
+    vv_json_kv_cstr(j, "name", "captures");
+    vv_json_kv_cstr(j, "unit", "errors");
+    vv_json_end_obj(j);
+    population_json(j, s, "population", VV_SIDE_HEAD);
+    population_json(j, s, "base_population", VV_SIDE_BASE);
+    vv_json_kv_arr(j, "items");
+    for (size_t i = 0; i < s->page.count; i++)
+        row_json(j, s, &s->groups[s->page.items[i].row]);
+    vv_json_end_arr(j);
+    vv_page_next_json(j, &s->page);
+    vv_json_end_obj(j);
+}
+
+static vv_code offer_rows(state *s, const vv_query *q, vv_error *err)
+{
+    vv_code rc = vv_page_room(&s->page, err);
+    for (uint32_t i = 0; i < s->map.count && rc == VV_OK; i++) {
+        const group *g = &s->groups[i];
+        uint8_t key[VV_COMPARISON_KEY], more[2 + sizeof g->function] = {g->kind, g->source};
+        memcpy(more + 2, g->function, sizeof g->function);
+        vv_comparison_key(&s->c, g->node, more, sizeof more, g->captures[VV_SIDE_BASE], g->captures[VV_SIDE_HEAD],
+                          key);
+        vv_page_offer(&s->page, key, i);
+    }
+    vv_page_sort(&s->page, q, "errors");
+    return rc;
+}
+
+vv_code vv_answer_error_comparison(vv_answer *a, vv_query *q, vv_error *err)
+{
+    static const char *const names[] = {"base+", "limit", "cursor", NULL};
+    state s = {.texts = vv_arena_init(TEXTS_MAX), .counts_whole = {true, true}};
+    vv_map_init(&s.map, sizeof(identity));
+    vv_code rc = vv_query_check(q, names, err);
+    if (rc == VV_OK)
+        rc = vv_page_read(&s.page, q, "errors", VV_COMPARISON_KEY, err);
+    if (rc == VV_OK)
+        rc = vv_scope_read(&s.c.scope, q, err);
+    if (rc == VV_OK)
+        rc = vv_comparison_make(&s.c, add_errors, &s, err);
+    if (rc == VV_OK)
+        rc = offer_rows(&s, q, err);
+    if (rc == VV_OK) {
+        answer_json(&a->j, q, &s);
+        rc = vv_wr_error(&a->w, "answer", err);
+    }
+    vv_comparison_done(&s.c);
+    vv_page_done(&s.page);
+    vv_map_done(&s.map);
+    free(s.groups);
+    vv_arena_done(&s.texts);
+    return rc;
+}

@@ -1,0 +1,217 @@
+#include "config.h"
+
+#include <stdlib.h>
+
+#include "views/compare.h"
+#include "views/spans.h"
+
+/* The retained spans of a calling path, on one side. */
+typedef struct {
+    uint64_t spans, status[VV_SPAN_STATUS_UNKNOWN + 1];
+    vv_u128 total_ns;
+    uint64_t min_ns, max_ns, timed; /* of those whose duration is known */
+} tally;
+
+/* What of a side is in no row, or in all of them. */
+typedef struct {
+    uint64_t retained, matched, without_start, without_end, without_context;
+} population;
+
+typedef struct {
+    vv_comparison c;
+    vv_page page;
+    uint8_t reason; /* bit of those asked for; 0: all */
+    const vv_str *function;
+    tally (*tallies)[VV_SIDES]; /* by node */
+    size_t cap;
+    population populations[VV_SIDES];
+    vv_u128 total[VV_SIDES];
+} state;
+
+static void count_span(state *s, size_t side, uint32_t node, const vv_fold_span *span)
+{
+    tally *t = &s->tallies[node][side];
+    population *p = &s->populations[side];
+    p->matched++;
+    p->without_end += !span->has_end;
+    t->spans++;
+    t->status[span->has_end ? span->end.status : VV_SPAN_STATUS_UNKNOWN]++;
+    if (!span->has_end)
+        return;
+    uint64_t ns = span->end.inclusive_ns;
+    t->total_ns += ns;
+    t->min_ns = !t->timed || ns < t->min_ns ? ns : t->min_ns;
+    t->max_ns = ns > t->max_ns ? ns : t->max_ns;
+    t->timed++;
+    s->total[side] += ns;
+}
+
+static vv_code make_room(state *s, const vv_tree *t, const uint32_t *to, vv_error *err)
+{
+    size_t need = s->cap;
+    for (uint32_t i = 0; i < t->node_count; i++)
+        if (to[i] >= need)
+            need = (size_t)to[i] + 1;
+    if (need == s->cap)
+        return VV_OK;
+    tally(*bigger)[VV_SIDES] = realloc(s->tallies, need * sizeof *bigger);
+    if (!bigger)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for spans by calling path");
+    memset(bigger + s->cap, 0, (need - s->cap) * sizeof *bigger);
+    s->tallies = bigger;
+    s->cap = need;
+    return VV_OK;
+}
+
+static vv_code add_spans(void *cls, const vv_scope_item *item, const vv_loaded *x, const uint32_t *to, vv_error *err)
+{
+    state *s = cls;
+    const vv_profile *p = x->profile;
+    vv_code rc = make_room(s, &p->tree, to, err);
+    for (size_t i = 0; i < p->fold->span_count && rc == VV_OK && !p->fold->failed; i++) {
+        const vv_fold_span *span = &p->fold->spans[i];
+        uint32_t node = span->has_start ? vv_node_of(p, &span->start.context) : VV_NONE;
+        for (size_t side = 0; side < VV_SIDES; side++) {
+            if (!item->on[side])
+                continue;
+            population *n = &s->populations[side];
+            n->retained++;
+            n->without_start += !span->has_start;
+            n->without_context += span->has_start && node == VV_NONE;
+            if (node != VV_NONE && (!s->reason || span->start.reasons & s->reason))
+                count_span(s, side, to[node], span);
+        }
+    }
+    return rc;
+}
+
+static vv_code read_options(state *s, vv_query *q, vv_error *err)
+{
+    static const char *const names[] = {"base+", "function", "reason", "limit", "cursor", NULL};
+    static const char *const alone[] = {"status", "thread", "context", "from", "to", "min_duration", "order"};
+    unsigned reason = 0;
+    for (size_t i = 0; i < VV_ARRAY_LEN(alone); i++)
+        if (vv_query_value(q, alone[i]))
+            return vv_query_fail(q, alone[i], err, "chooses single calls, and does not go with base");
+    vv_code rc = vv_query_check(q, names, err);
+    if (rc == VV_OK)
+        rc = vv_query_word(q, "reason", vv_reason_words, VV_ARRAY_LEN(vv_reason_words), &reason, err);
+    if (rc == VV_OK)
+        rc = vv_page_read(&s->page, q, "spans", VV_COMPARISON_KEY, err);
+    s->reason = vv_query_value(q, "reason") ? (uint8_t)(1u << reason) : 0;
+    s->function = vv_query_value(q, "function");
+    return rc;
+}
+
+static void population_json(vv_json *j, const state *s, const char *key, vv_side side)
+{
+    const population *n = &s->populations[side];
+    const vv_totals *t = &s->c.scope.totals[side];
+    if (!vv_json_kv_opt_obj(j, key, s->c.scope.known[side]))
+        return;
+    vv_json_kv_u128(j, "calls", t->calls);
+    vv_json_kv_u128(j, "selected", t->selected);
+    vv_json_kv_u64(j, "retained", n->retained);
+    vv_json_kv_u64(j, "matched", n->matched);
+    vv_json_kv_u64(j, "without_start", n->without_start);
+    vv_json_kv_u64(j, "without_end", n->without_end);
+    vv_json_kv_u64(j, "without_context", n->without_context);
+    vv_json_end_obj(j);
+}
+
+static void row_json(vv_json *j, const state *s, uint32_t node)
+{
+    const tally *base = &s->tallies[node][VV_SIDE_BASE], *head = &s->tallies[node][VV_SIDE_HEAD];
+    const bool on[VV_SIDES] = {[VV_SIDE_HEAD] = head->spans > 0, [VV_SIDE_BASE] = base->spans > 0};
+    const struct {
+        const char *key;
+        bool timed;
+        vv_u128 base, head;
+    } numbers[] = {
+        {"duration_total_ns", false, base->total_ns, head->total_ns},
+        {"duration_min_ns", true, base->min_ns, head->min_ns},
+        {"duration_max_ns", true, base->max_ns, head->max_ns},
+        {"spans", false, base->spans, head->spans},
+        {"ok", false, base->status[0], head->status[0]},
+        {"errored", false, base->status[1], head->status[1]},
+        {"cancelled", false, base->status[2], head->status[2]},
+        {"exited", false, base->status[3], head->status[3]},
+        {"unknown", false, base->status[VV_SPAN_STATUS_UNKNOWN], head->status[VV_SPAN_STATUS_UNKNOWN]},
+    };
+    vv_comparison_number out[VV_ARRAY_LEN(numbers)];
+    for (size_t i = 0; i < VV_ARRAY_LEN(numbers); i++)
+        out[i] = (vv_comparison_number){
+            .key = numbers[i].key,
+            .known = {[VV_SIDE_HEAD] = !numbers[i].timed || head->timed,
+                      [VV_SIDE_BASE] = !numbers[i].timed || base->timed},
+            .value = {[VV_SIDE_HEAD] = numbers[i].head, [VV_SIDE_BASE] = numbers[i].base}};
+    uint32_t up = s->c.merged.tree.nodes[node].parent;
+    vv_json_obj(j);
+    vv_comparison_place_json(j, &s->c, node);
+    vv_comparison_json(j, &s->c.scope, on, out, VV_ARRAY_LEN(out), s->total[VV_SIDE_BASE],
+                       up == VV_NONE ? 0 : s->tallies[up][VV_SIDE_BASE].total_ns);
+    vv_json_end_obj(j);
+}
+
+static void answer_json(vv_json *j, const vv_query *q, const state *s)
+{
+    vv_scope_head_json(j, q, &s->c.scope, s->page.more, NULL);
+    vv_json_kv_cstr(j, "of", "retained_spans");
+    vv_json_kv_obj(j, "metric");
+    vv_json_kv_cstr(j, "name", "duration_total_ns");
+    vv_json_kv_cstr(j, "unit", "ns");
+    vv_json_end_obj(j);
+    population_json(j, s, "population", VV_SIDE_HEAD);
+    population_json(j, s, "base_population", VV_SIDE_BASE);
+    vv_json_kv_arr(j, "items");
+    for (size_t i = 0; i < s->page.count; i++)
+        row_json(j, s, s->page.items[i].row);
+    vv_json_end_arr(j);
+    vv_page_next_json(j, &s->page);
+    vv_json_end_obj(j);
+}
+
+/* Offers all paths that have spans; NOTFOUND for a function that neither side has. */
+static vv_code offer_rows(state *s, vv_query *q, vv_error *err)
+{
+    const vv_tree *t = &s->c.merged.tree;
+    bool found = !s->function || !s->c.scope.known[VV_SIDE_HEAD] || !s->c.scope.known[VV_SIDE_BASE];
+    vv_code rc = vv_page_room(&s->page, err);
+    for (uint32_t i = 0; i < t->node_count && rc == VV_OK; i++) {
+        uint8_t key[VV_COMPARISON_KEY];
+        const tally *sides = s->tallies[i];
+        uint32_t f = t->nodes[i].function;
+        if (s->function && (f == VV_NONE || !vv_function_is_named(&t->functions[f], *s->function)))
+            continue;
+        found = true;
+        if (!sides[VV_SIDE_HEAD].spans && !sides[VV_SIDE_BASE].spans)
+            continue;
+        vv_comparison_key(&s->c, i, NULL, 0, sides[VV_SIDE_BASE].total_ns, sides[VV_SIDE_HEAD].total_ns, key);
+        vv_page_offer(&s->page, key, i);
+    }
+    vv_page_sort(&s->page, q, "spans");
+    if (rc != VV_OK || found)
+        return rc;
+    q->parameter = "function";
+    return vv_fail(err, VV_ERR_NOTFOUND, "these executions have no such function");
+}
+
+vv_code vv_answer_span_comparison(vv_answer *a, vv_query *q, vv_error *err)
+{
+    state s = {.cap = 0};
+    vv_code rc = read_options(&s, q, err);
+    if (rc == VV_OK)
+        rc = vv_scope_read(&s.c.scope, q, err);
+    if (rc == VV_OK)
+        rc = vv_comparison_make(&s.c, add_spans, &s, err);
+    if (rc == VV_OK)
+        rc = offer_rows(&s, q, err);
+    if (rc == VV_OK) {
+        answer_json(&a->j, q, &s);
+        rc = vv_wr_error(&a->w, "answer", err);
+    }
+    vv_comparison_done(&s.c);
+    vv_page_done(&s.page);
+    free(s.tallies);
+    return rc;
+}
