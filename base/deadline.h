@@ -1,4 +1,4 @@
-/* Points in time for the system's timed waits. */
+/* Points in time: now, and for the system's timed waits. */
 #pragma once
 
 #include <stdint.h>
@@ -13,4 +13,12 @@ static inline struct timespec vv_deadline(clockid_t clock, uint64_t ms)
     t.tv_sec += (time_t)(ms / 1000 + ns / 1000000000);
     t.tv_nsec = (long)(ns % 1000000000);
     return t;
+}
+
+/* Of the monotonic clock. */
+static inline uint64_t vv_now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
 }

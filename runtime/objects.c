@@ -132,7 +132,7 @@ static bool is_full(const vv_objects *o)
            atomic_load_explicit(&o->most, memory_order_relaxed);
 }
 
-/* n were published in so long: how many may wait from now on. */
+/* So many were settled in so long, waits for the lock aside: how many may wait from now on. */
 static void note_speed(vv_objects *o, uint64_t ns, size_t n)
 {
     if (!n)
@@ -141,6 +141,12 @@ static void note_speed(vv_objects *o, uint64_t ns, size_t n)
     o->each_ns = o->each_ns ? (3 * o->each_ns + each) / 4 : each;
     uint64_t most = VV_OBJECTS_NS / o->each_ns;
     atomic_store_explicit(&o->most, most > VV_OBJECTS_LEAST ? most : VV_OBJECTS_LEAST, memory_order_relaxed);
+}
+
+/* A clock that stands while objects wait for the lock: others' doings are no reason to take fewer values. */
+static uint64_t busy_ns(const vv_wstore *s)
+{
+    return vv_clock_monotonic_ns() - vv_wstore_waited_ns(s);
 }
 
 int vv_objects_refused(const vv_objects *o, const vv_wstore *s)
@@ -161,10 +167,11 @@ static unsigned loss_of(const vv_wstore *s, vv_latch why)
     return vv_wstore_latch(s) == VV_LATCH_UNAVAILABLE ? STORE_UNAVAILABLE : CAS_WRITE_FAILED;
 }
 
-/* Of the first n: those that are settled leave. */
-static void settle_first(vv_objects *o, const vv_wstore *s, const vv_published *out, size_t n,
-                         void (*lost)(void *ctx, const vv_cid *cid, unsigned code), void *ctx)
+/* Of the first n: those that are settled leave. Returns how many. */
+static size_t settle_first(vv_objects *o, const vv_wstore *s, const vv_published *out, size_t n,
+                           void (*lost)(void *ctx, const vv_cid *cid, unsigned code), void *ctx)
 {
+    size_t settled = 0;
     vv_object **at = &o->first;
     for (size_t i = 0; i < n; i++) {
         vv_object *e = *at;
@@ -176,9 +183,11 @@ static void settle_first(vv_objects *o, const vv_wstore *s, const vv_published *
             lost(ctx, &e->cid, loss_of(s, out[i].reason));
         *at = e->next;
         drop(o, e);
+        settled++;
     }
     if (!*at)
         o->last_next = at;
+    return settled;
 }
 
 static void lose_all(vv_objects *o, void (*lost)(void *ctx, const vv_cid *cid, unsigned code), void *ctx)
@@ -209,10 +218,10 @@ bool vv_objects_publish(vv_objects *o, vv_wstore *s, void (*lost)(void *ctx, con
         size_t n = 0;
         for (const vv_object *e = o->first; e && n < most; e = e->next)
             objects[n++] = (vv_wstore_object){e->cid, VV_CODEC_VALUE, e->body.bytes, e->body.len};
-        uint64_t before = vv_clock_monotonic_ns();
+        uint64_t before = busy_ns(s);
         bool going = vv_wstore_publish_objects(s, objects, n, out);
-        note_speed(o, vv_clock_monotonic_ns() - before, n);
-        settle_first(o, s, out, n, lost, ctx);
+        uint64_t spent = busy_ns(s) - before;
+        note_speed(o, spent, settle_first(o, s, out, n, lost, ctx));
         if (!going)
             return false;
     }

@@ -128,6 +128,8 @@ typedef struct {
 bool vv_wstore_publish_objects(vv_wstore *s, const vv_wstore_object *objects, size_t n, vv_published *ret);
 /* The same for one. */
 vv_published vv_wstore_publish_object(vv_wstore *s, const vv_wstore_object *object);
+/* How long objects have waited for their turn and the lock, ever: time that says nothing of the disk. */
+uint64_t vv_wstore_waited_ns(const vv_wstore *s);
 
 /* True where no publication is indeterminate (any more). *ret_plane (a vv_plane, -1 for an object) and
  * *ret_sequence say what was committed by this call; *ret_settled that something was. */

@@ -41,11 +41,12 @@ struct vv_wstore {
     int pending_plane;
     uint64_t pending_sequence;
     char pending_dir[VV_FILE_PATH];
-    /* objects: what is known of them (NULL: nothing yet, or no memory), and when publish.lock was held for them */
+    /* objects: what is known of them (NULL: nothing yet, or no memory), when publish.lock was held for them, and
+     * how long it was waited for, ever */
     vv_governor *governor;
     vv_known_object *known;
     bool known_denied;
-    uint64_t holds_from_ms, held_until_ms;
+    uint64_t holds_from_ms, held_until_ms, waited_ns;
     struct vv_wstore *next_open;
 };
 

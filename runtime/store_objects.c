@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/deadline.h"
 #include "base/file.h"
+#include "runtime/clock.h"
 #include "runtime/store_inside.h"
 
 enum {
@@ -21,13 +23,6 @@ enum {
     CHUNK = 32768,
     DIR_PATH = sizeof "cas/sha256/00",
 };
-
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 /*
  * What this session has read whole or written: from its cid to which file that was. By place, so that a newer one takes
@@ -218,36 +213,45 @@ static void place(vv_wstore *s, vv_hold *h, candidate *c)
 /* Holds that follow each other at once count as one: after a while others, who nap, get their turn. */
 static void give_a_turn(vv_wstore *s)
 {
-    uint64_t now = now_ms();
+    uint64_t now = vv_now_ms();
     if (now - s->held_until_ms < TURN_MS) {
         if (now - s->holds_from_ms < HOLD_MS)
             return;
         nanosleep(&(struct timespec){.tv_nsec = TURN_MS * 1000000L}, NULL);
-        now = now_ms();
+        now = vv_now_ms();
     }
     s->holds_from_ms = now;
+}
+
+/* publish.lock, and how long it was waited for. */
+static bool take_lock(vv_wstore *s, vv_hold *ret_hold, vv_published *ret)
+{
+    uint64_t from = vv_clock_monotonic_ns();
+    give_a_turn(s);
+    bool taken = vv_hold_begin(s, ret_hold, ret);
+    s->waited_ns += vv_clock_monotonic_ns() - from;
+    return taken;
 }
 
 /* Takes the lock and settles what it can. False: blocked, or one is indeterminate. */
 static bool hold(vv_wstore *s, candidate *c, size_t n, candidate *first)
 {
-    give_a_turn(s);
     vv_hold h;
     vv_published out;
-    if (!vv_hold_begin(s, &h, &out)) {
+    if (!take_lock(s, &h, &out)) {
         if (out.outcome == VV_LOST)
             settle(first, out);
         return out.outcome == VV_LOST;
     }
     candidate *last = NULL;
     bool tried = false;
-    uint64_t from = now_ms();
+    uint64_t from = vv_now_ms();
     for (candidate *end = c + n; c < end; c++) {
         if (c->state == PRESENT)
             accept(s, c);
         if (c->state != ABSENT)
             continue;
-        if (tried && (h.bytes >= HOLD_BYTES || now_ms() - from >= HOLD_MS))
+        if (tried && (h.bytes >= HOLD_BYTES || vv_now_ms() - from >= HOLD_MS))
             break;
         tried = true;
         place(s, &h, c);
@@ -260,7 +264,7 @@ static bool hold(vv_wstore *s, candidate *c, size_t n, candidate *first)
     bool ended = vv_hold_end(s, &h, last ? &p : NULL);
     if (!ended)
         *last->ret = (vv_published){VV_INDETERMINATE, VV_LATCH_OPEN, 0};
-    s->held_until_ms = now_ms();
+    s->held_until_ms = vv_now_ms();
     return ended;
 }
 
@@ -307,6 +311,11 @@ bool vv_wstore_publish_objects(vv_wstore *s, const vv_wstore_object *objects, si
         if (!publish_part(s, objects + i, n - i < PART ? n - i : PART, ret + i))
             return false;
     return true;
+}
+
+uint64_t vv_wstore_waited_ns(const vv_wstore *s)
+{
+    return s->waited_ns;
 }
 
 vv_published vv_wstore_publish_object(vv_wstore *s, const vv_wstore_object *object)

@@ -273,6 +273,16 @@ END_TEST
 static const vv_step after[] = {VV_STEP_FSYNC_DIRECTORY, VV_STEP_LEDGER_WRITE, VV_STEP_LEDGER_FSYNC,
                                 VV_STEP_LEDGER_RENAME, VV_STEP_FSYNC_ROOT};
 
+/* publish.lock, as another process would have it open. */
+static int open_lock(void)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/publish.lock", store.root);
+    int fd = open(path, O_RDWR);
+    ck_assert_int_ge(fd, 0);
+    return fd;
+}
+
 static vv_outcome publish_segment(void)
 {
     vv_wr w = vv_wr_growing(1000);
@@ -301,9 +311,7 @@ START_TEST(gate_batch_fails_after_a_rename)
     ck_assert_int_eq(publish_segment(), VV_BLOCKED);
     ck_assert(!publish_all());
     ck_assert_uint_eq(good_ones(BATCH), there);
-    char path[256];
-    snprintf(path, sizeof path, "%s/publish.lock", store.root);
-    int fd = open(path, O_RDWR);
+    int fd = open_lock();
     ck_assert_int_eq(flock(fd, LOCK_EX | LOCK_NB), -1);
     close(fd);
     bool settled;
@@ -695,6 +703,38 @@ START_TEST(gate_random_faults)
 }
 END_TEST
 
+static uint64_t waited_ns;
+
+static void wait_for_the_lock(vv_step at)
+{
+    if (at != VV_STEP_LOCK)
+        return;
+    uint64_t from = vv_clock_monotonic_ns();
+    nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    waited_ns += vv_clock_monotonic_ns() - from;
+}
+
+/* How many values may wait follows from the writing alone, not from waits for the lock, nor from one in vain. */
+START_TEST(waits_are_no_speed)
+{
+    int fd = open_lock();
+    ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+    put_batch(1, BATCH, SIZE);
+    ck_assert(!publish_all());
+    ck_assert_uint_eq(objects.count, BATCH);
+    ck_assert_uint_eq(objects.each_ns, 0);
+    close(fd);
+    act = wait_for_the_lock;
+    uint64_t from = vv_clock_monotonic_ns();
+    ck_assert(publish_all());
+    uint64_t spent = vv_clock_monotonic_ns() - from - waited_ns;
+    act = NULL;
+    ck_assert_uint_gt(waited_ns, 0);
+    ck_assert_uint_gt(objects.each_ns, 0);
+    ck_assert_uint_le(objects.each_ns, spent / BATCH + 1);
+}
+END_TEST
+
 /* From a time on what waits is lost, without a look at the disk, and what comes is refused. */
 START_TEST(gate_no_time_is_left)
 {
@@ -732,6 +772,7 @@ int main(void)
     tcase_add_loop_test(c, gate_limit_within_a_batch, 0, 2);
     tcase_add_test(c, batches);
     tcase_add_test(c, gate_no_time_is_left);
+    tcase_add_test(c, waits_are_no_speed);
     tcase_add_loop_test(c, gate_known_object_is_not_read_again, 0, 2);
     tcase_add_test(c, known_objects_are_charged);
     tcase_add_loop_test(c, gate_put_race, 0, 2 * (int)VV_ARRAY_LEN(races));
