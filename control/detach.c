@@ -8,10 +8,10 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <time.h>
 
 #include "base/deadline.h"
+#include "base/os_thread.h"
 #include "control/block.h"
 
 enum { HINT_MS = 2500, WAIT_LEAST_MS = 300, WAIT_MOST_MS = 5000 };
@@ -20,13 +20,6 @@ enum { HINT_MS = 2500, WAIT_LEAST_MS = 300, WAIT_MOST_MS = 5000 };
 typedef enum { THREAD_NONE, THREAD_RUNS, THREAD_STOPPING, THREAD_LEFT, THREAD_OVER } thread_state;
 
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static uint64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 static void probe(vv_point point)
 {
@@ -46,7 +39,7 @@ varve_code vv_detach_request(varve_profiler *p, uint32_t hint_ms)
         return VARVE_E_DETACHING;
     probe(VV_POINT_DETACHING);
     atomic_store(&p->hint_ms, hint_ms ? hint_ms : HINT_MS);
-    atomic_store(&p->requested_at_ms, now_ms());
+    atomic_store(&p->requested_at_ms, vv_now_ms());
     atomic_store(&p->detach_state, VV_DETACH_QUEUED);
     vv_mask_update(host);
     atomic_fetch_or(&host->detaching, UINT64_C(1) << p->number);
@@ -85,7 +78,7 @@ static uint64_t pause_of(varve_profiler *p, uint64_t now)
 /* Returns the wait before the next look, 0 where nothing is queued. */
 static uint64_t look(varve_host *host, pid_t *ret_tid)
 {
-    uint64_t wait = 0, seen, now = now_ms();
+    uint64_t wait = 0, seen, now = vv_now_ms();
     do {
         seen = atomic_load(&host->detaching);
         wait = 0;
@@ -144,23 +137,14 @@ static void *detach_thread(void *of)
     }
 }
 
-static bool start(varve_host *host)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool ok = pthread_create(&host->thread, NULL, detach_thread, host) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return ok;
-}
-
 bool vv_detach_start(varve_host *host)
 {
     if (host->manual_detach)
         return true;
     varve_nosuspend_enter();
     pthread_mutex_lock(&start_lock);
-    if (atomic_load(&host->thread_state) == THREAD_NONE && start(host))
+    if (atomic_load(&host->thread_state) == THREAD_NONE &&
+        vv_os_thread_start(&host->thread, VV_STACK_PLUGINS, detach_thread, host) == 0)
         atomic_store(&host->thread_state, THREAD_RUNS);
     bool runs = atomic_load(&host->thread_state) != THREAD_NONE;
     pthread_mutex_unlock(&start_lock);

@@ -5,12 +5,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/deadline.h"
 #include "base/file.h"
+#include "base/os_thread.h"
 
 /* How long a client may take to say what it wants. */
 enum { REQUEST_WAIT_MS = 2000, BACKLOG = 8 };
@@ -153,14 +153,8 @@ static vv_code bind_socket(vv_error *err)
 
 static vv_code start_thread(vv_error *err)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int os = pthread_create(&at.thread, NULL, listener, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (os)
-        return vv_fail_os(err, os, "pthread_create");
-    return VV_OK;
+    int os = vv_os_thread_start(&at.thread, VV_STACK_PLUGINS, listener, NULL);
+    return os ? vv_fail_os(err, os, "pthread_create") : VV_OK;
 }
 
 vv_code vv_listen_open(vv_listen_serve *fn, void *ctx, vv_error *err)

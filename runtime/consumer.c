@@ -3,9 +3,9 @@
 #include "runtime/consumer.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <time.h>
 
+#include "base/os_thread.h"
 #include "runtime/session.h"
 
 /* Of one ring in a sweep, and sweeps before the ends, flushes and publications have their turn. */
@@ -226,11 +226,7 @@ static void *run(void *arg)
 
 bool vv_consumer_start(varve_session *s)
 {
-    sigset_t all, old;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    s->consumer.started = pthread_create(&s->consumer.thread, NULL, run, s) == 0;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    s->consumer.started = vv_os_thread_start(&s->consumer.thread, VV_STACK_OURS, run, s) == 0;
     return s->consumer.started;
 }
 

@@ -2,11 +2,13 @@
 #include "hosts/lua/host.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <openssl/sha.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -205,6 +207,15 @@ static void drop_session(void)
     at.session = NULL;
 }
 
+/* Each thread that allocates reserves 64 MiB of addresses for itself. Where these are limited, the recorder's thread
+ * allocates where the program does instead. */
+static void share_address_space(void)
+{
+    struct rlimit r;
+    if (!getrlimit(RLIMIT_AS, &r) && r.rlim_cur != RLIM_INFINITY)
+        mallopt(M_ARENA_MAX, 1);
+}
+
 void vl_host_open(lua_State *L, const char *script, const char *const *arguments, int n)
 {
     lua_Debug ar;
@@ -214,6 +225,7 @@ void vl_host_open(lua_State *L, const char *script, const char *const *arguments
             fputs("varve: off: this liblua does not let its own calls be seen\n", stderr);
         return;
     }
+    share_address_space();
     vl.script = script;
     at.arguments = arguments;
     at.argument_count = n;

@@ -13,7 +13,7 @@ n=0 bad=0
 sanitized=false
 grep -q __asan_init "$build/.libs/varve-lua" 2>/dev/null && sanitized=true
 cd "$dir" || exit 1
-all=$(ls errors/*.lua evidence/*.lua parity/*.lua | grep -vE '/(ids|memory|overflow|deep)\.lua')
+all=$(ls errors/*.lua evidence/*.lua parity/*.lua | grep -vE '/(ids|memory|overflow|deep|endless)\.lua')
 few=$(grep -E "/(told|warns|fan_out|wrap|handler|closing|native|closed|exit|hook|values)\.lua" <<<"$all")
 scripts=$all
 
@@ -66,14 +66,23 @@ for at in 1 3; do
     run full LD_PRELOAD="$shim" FAULT_CALL=write FAULT_ERRNO=28 FAULT_AT=$at FAULT_COUNT=1000000
     result full "no room on the disk, from write $at on" few
 done
-for limit in 24 28 32 40; do # MiB of address space: too little to begin with, for a ring, for values
+limited() { # MiB TEXT AS: of address space
     if $sanitized; then
         n=$((n + 1))
-        echo "ok $n - memory denied # SKIP a limit to memory is none under sanitizers"
-        continue
+        echo "ok $n - $2 # SKIP a limit to memory is none under sanitizers"
+    else
+        (ulimit -v $(($1 * 1024)) && run denied)
+        result denied "$2" "$3"
     fi
-    (ulimit -v $((limit * 1024)) && run denied)
-    result denied "with $limit MiB of memory" few
+}
+for limit in 24 28 32 40; do # too little to begin with, for a ring, for values
+    limited $limit "with $limit MiB of memory" few
+done
+# Recursion until Lua's stack is full, which takes 130 MiB without a recording.
+scripts=parity/endless.lua
+run endless BAML_PROFILE=0
+for limit in 220 260; do
+    limited $limit "an endless recursion with $limit MiB of memory" endless
 done
 echo "1..$n"
 exit $bad
