@@ -401,6 +401,51 @@ vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *eui
     return VV_OK;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Segments of former as they are; gives where the next ones begin. */
+static size_t share(vv_seg_list *l, const vv_seg_list *former, size_t from, size_t to)
+{
+    for (; from < to; from++)
+        l->segs[l->count++] = seg_ref(former->segs[from]);
+    return to;
+}
+
+vv_code vv_seg_list_update(vv_seg_list *ret, vv_source *source, const vv_euid *euid, vv_plane plane,
+                           const vv_seg_list *former, const vv_plane_change *change, vv_error *err)
+{
+    VV_CLEANUP(loader_done) loader waiting = {.source = source, .euid = euid, .plane = plane};
+    VV_CLEANUP(vv_seg_list_done) vv_seg_list l = {calloc(former->count + change->count + 1, sizeof *l.segs), 0};
+    if (!l.segs)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for the list of segments");
+    uint64_t changed[VV_CHANGED_SEGMENTS];
+    memcpy(changed, change->sequences, sizeof changed);
+    qsort(changed, change->count, sizeof *changed, by_number);
+    size_t at = 0;
+    vv_code rc = VV_OK;
+    for (unsigned i = 0; i < change->count && rc == VV_OK; i++) {
+        at = share(&l, former, at, vv_seg_list_from(former, changed[i]));
+        at += at < former->count && former->segs[at]->sequence == changed[i];
+        vv_seg **place = &l.segs[l.count++];
+        *place = known(source, euid, plane, former, changed[i]);
+        if (!*place)
+            rc = load_later(&waiting, place, changed[i], err);
+    }
+    share(&l, former, at, former->count);
+    if (rc == VV_OK)
+        rc = load_waiting(&waiting, err);
+    if (rc != VV_OK)
+        return rc;
+    drop_gone(&l);
+    *ret = l;
+    l = (vv_seg_list){NULL, 0};
+    return VV_OK;
+}
+
 /* First group whose key may be this one. */
 static uint32_t first_candidate(const vv_seg *seg, uint32_t key)
 {

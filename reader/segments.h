@@ -9,6 +9,7 @@
 #pragma once
 
 #include "format/health_plane.h"
+#include "reader/changes.h"
 #include "reader/segment_read.h"
 
 typedef enum {
@@ -49,6 +50,9 @@ void vv_segment_path(char out[VV_STREAM_PATH], const vv_euid *euid, vv_plane pla
  */
 VV_MUST_CHECK vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *euid, vv_plane plane,
                                        const vv_seg_list *former, vv_error *err);
+/* The same where only the named segments may have changed since former (not NULL): the others are shared unseen. */
+VV_MUST_CHECK vv_code vv_seg_list_update(vv_seg_list *ret, vv_source *source, const vv_euid *euid, vv_plane plane,
+                                         const vv_seg_list *former, const vv_plane_change *change, vv_error *err);
 void vv_seg_list_done(vv_seg_list *l); /* accepts a zeroed list */
 bool vv_seg_list_same(const vv_seg_list *a, const vv_seg_list *b);
 /* Index of the first segment with at least this sequence; count where there is none. */

@@ -100,28 +100,22 @@ static vv_code list_ids(vv_source *source, vv_euid **ret, size_t *ret_count, vv_
     return VV_OK;
 }
 
-vv_code vv_store_open(vv_store **ret, vv_source *source, const vv_store *former, vv_error *err)
+static vv_code new_store(vv_store **ret, vv_source *source, size_t count, vv_error *err)
 {
-    vv_euid *ids = NULL;
-    size_t count = 0;
-    vv_code rc = list_ids(source, &ids, &count, err);
-    if (rc != VV_OK)
-        return rc;
     vv_store *s = calloc(1, sizeof *s);
     vv_stream *streams = calloc(count + 1, sizeof *streams);
     if (!s || !streams) {
         free(s);
         free(streams);
-        free(ids);
         return vv_fail(err, VV_ERR_NOMEM, "no memory for the list of streams");
     }
     *s = (vv_store){.source = source, .streams = streams};
-    for (size_t i = 0; i < count && rc == VV_OK; i++) {
-        const vv_stream *known = former ? vv_store_stream(former, &ids[i]) : NULL;
-        rc = vv_stream_open(&streams[i], source, &ids[i], known, err);
-        s->stream_count += rc == VV_OK;
-    }
-    free(ids);
+    *ret = s;
+    return VV_OK;
+}
+
+static vv_code finish_store(vv_store **ret, vv_store *s, vv_code rc)
+{
     if (rc != VV_OK) {
         vv_store_free(s);
         return rc;
@@ -129,6 +123,106 @@ vv_code vv_store_open(vv_store **ret, vv_source *source, const vv_store *former,
     hash_generation(s);
     *ret = s;
     return VV_OK;
+}
+
+vv_code vv_store_open(vv_store **ret, vv_source *source, const vv_store *former, vv_error *err)
+{
+    vv_euid *ids = NULL;
+    size_t count = 0;
+    vv_store *s;
+    vv_code rc = list_ids(source, &ids, &count, err);
+    if (rc == VV_OK)
+        rc = new_store(&s, source, count, err);
+    if (rc != VV_OK) {
+        free(ids);
+        return rc;
+    }
+    for (size_t i = 0; i < count && rc == VV_OK; i++) {
+        const vv_stream *known = former ? vv_store_stream(former, &ids[i]) : NULL;
+        rc = vv_stream_open(&s->streams[i], source, &ids[i], known, NULL, err);
+        s->stream_count += rc == VV_OK;
+    }
+    free(ids);
+    return finish_store(ret, s, rc);
+}
+
+/* The ids of former, or those that streams/ names now. */
+static vv_code present_ids(const vv_store *former, bool listing, vv_euid **ret, size_t *ret_count, vv_error *err)
+{
+    if (listing)
+        return list_ids(former->source, ret, ret_count, err);
+    vv_euid *ids = malloc((former->stream_count + 1) * sizeof *ids);
+    if (!ids)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for the list of streams");
+    for (size_t i = 0; i < former->stream_count; i++)
+        ids[i] = former->streams[i].euid;
+    *ret = ids;
+    *ret_count = former->stream_count;
+    return VV_OK;
+}
+
+/* Both are in the order of ids; *at goes along. */
+static const vv_stream_change *change_of(const vv_changes *changes, size_t *at, const vv_euid *id)
+{
+    while (*at < changes->count && by_id(&changes->streams[*at].euid, id) < 0)
+        ++*at;
+    return *at < changes->count && by_id(&changes->streams[*at].euid, id) == 0 ? &changes->streams[*at] : NULL;
+}
+
+vv_code vv_store_update(vv_store **ret, const vv_store *former, const vv_changes *changes, vv_error *err)
+{
+    if (changes->all)
+        return vv_store_open(ret, former->source, former, err);
+    vv_euid *ids = NULL;
+    size_t count = 0, at = 0;
+    vv_store *s;
+    vv_code rc = present_ids(former, changes->listing, &ids, &count, err);
+    if (rc == VV_OK)
+        rc = new_store(&s, former->source, count, err);
+    if (rc != VV_OK) {
+        free(ids);
+        return rc;
+    }
+    /* An id is the first member of a change, so they are sorted by it. */
+    if (changes->count)
+        qsort(changes->streams, changes->count, sizeof *changes->streams, by_id);
+    for (size_t i = 0; i < count && rc == VV_OK; i++) {
+        const vv_stream *known = vv_store_stream(former, &ids[i]);
+        const vv_stream_change *change = change_of(changes, &at, &ids[i]);
+        if (known && !change)
+            s->streams[i] = vv_stream_share(known);
+        else
+            rc = vv_stream_open(&s->streams[i], former->source, &ids[i], known, change, err);
+        s->stream_count += rc == VV_OK;
+    }
+    free(ids);
+    return finish_store(ret, s, rc);
+}
+
+static bool same_plane(uint64_t high_a, const vv_range *a, size_t count_a, uint64_t high_b, const vv_range *b,
+                       size_t count_b)
+{
+    return high_a == high_b && count_a == count_b && (count_a == 0 || memcmp(a, b, count_a * sizeof *a) == 0);
+}
+
+/* The contiguous high waters follow from the runs. */
+bool vv_stream_same(const vv_stream *a, const vv_stream *b)
+{
+    return a->core == b->core
+        || (a->alive == b->alive
+            && same_plane(a->meta_high, a->meta_bad, a->meta_bad_count, b->meta_high, b->meta_bad, b->meta_bad_count)
+            && same_plane(a->data_high, a->data_bad, a->data_bad_count, b->data_high, b->data_bad, b->data_bad_count));
+}
+
+size_t vv_store_bytes(const vv_store *s, const vv_store *former)
+{
+    size_t n = sizeof *s + s->stream_count * sizeof *s->streams;
+    for (size_t i = 0; i < s->stream_count; i++) {
+        const vv_stream *known = former ? vv_store_stream(former, &s->streams[i].euid) : NULL;
+        if (!known || known->core != s->streams[i].core)
+            n += vv_stream_bytes(&s->streams[i]);
+    }
+    return n;
 }
 
 void vv_store_free(vv_store *s)

@@ -9,6 +9,7 @@
 
 #include "format/function_table.h"
 #include "format/health_plane.h"
+#include "reader/changes.h"
 #include "reader/source.h"
 
 /*
@@ -87,6 +88,11 @@ typedef struct vv_store {
 
 /* former may be NULL. Errors only where the store as a whole can't be read; a bad stream is marked failed. */
 VV_MUST_CHECK vv_code vv_store_open(vv_store **ret, vv_source *source, const vv_store *former, vv_error *err);
+/*
+ * The same where it is known what may have changed since former, of the same source: the rest is not looked at. Where
+ * changes->all is set it is vv_store_open.
+ */
+VV_MUST_CHECK vv_code vv_store_update(vv_store **ret, const vv_store *former, const vv_changes *changes, vv_error *err);
 void vv_store_free(vv_store *s);
 
 /* Roots found in data segments that have no index entry, in order of first appearance. The caller frees *ret. */
@@ -95,6 +101,10 @@ VV_MUST_CHECK vv_code vv_stream_orphans(const vv_store *s, const vv_stream *stre
 
 /* Binary search. NULL where absent. */
 const vv_stream *vv_store_stream(const vv_store *s, const vv_euid *euid);
+/* Nothing about a stream differs that the generation goes by. */
+bool vv_stream_same(const vv_stream *a, const vv_stream *b);
+/* Memory that this look holds and the former one (may be NULL) does not; about. */
+size_t vv_store_bytes(const vv_store *s, const vv_store *former);
 const vv_execution *vv_stream_execution(const vv_stream *s, const vv_thread_ref *root);
 
 /*

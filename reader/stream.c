@@ -396,30 +396,59 @@ static void mark_failed(vv_stream *s, const vv_error *why)
     s->meta_gaps = NULL;
 }
 
+static vv_seg_list *list_of(struct vv_stream_core *c, vv_plane plane)
+{
+    vv_seg_list *const lists[VV_PLANES] = {
+        [VV_PLANE_META] = &c->meta, [VV_PLANE_DATA] = &c->data, [VV_PLANE_HEALTH] = &c->health};
+    return lists[plane];
+}
+
+static vv_code list_plane(vv_stream *s, struct vv_stream_core *c, vv_source *source, vv_plane plane,
+                          const vv_stream *former, const vv_stream_change *change, vv_error *err)
+{
+    const vv_seg_list *known = former ? list_of(former->core, plane) : NULL;
+    if (change && known && !change->planes[plane].all)
+        return vv_seg_list_update(list_of(c, plane), source, &s->euid, plane, known, &change->planes[plane], err);
+    return vv_seg_list_load(list_of(c, plane), source, &s->euid, plane, known, err);
+}
+
+/* A stream's writer is looked for where it may have come or gone; it comes before the first meta segment. */
+static bool find_alive(vv_source *source, const vv_euid *euid, const vv_stream *former, const vv_stream_change *change)
+{
+    if (change && former && !change->probe && !change->planes[VV_PLANE_META].all
+        && change->planes[VV_PLANE_META].count == 0)
+        return former->alive;
+    return has_segment(source, euid, VV_PLANE_META) && probe_alive(source, euid);
+}
+
+static vv_code find_directory(vv_source *source, const char *dir, vv_error *err)
+{
+    VV_CLEANUP(vv_names_done) vv_names names = {0};
+    vv_error why = {0};
+    vv_code rc = vv_source_list(source, dir, &names, &why);
+    if (rc == VV_ERR_NOTFOUND || (why.name && strcmp(why.name, "NotDirectory") == 0))
+        return vv_fail_decode(err, "StreamNotFound", 0, "%s is no stream directory", dir);
+    return rc == VV_OK ? rc : vv_fail(err, rc, "%s", why.msg);
+}
+
 /*
  * Meta is listed first: what an index entry says of data and terms was committed before it, so it is never missed. For
  * the same reason the health plane alone changes nothing that anyone could see.
  */
 static vv_code list_planes(vv_stream *s, struct vv_stream_core *c, vv_source *source, const vv_stream *former,
-                           vv_error *err)
+                           const vv_stream_change *change, vv_error *err)
 {
     char dir[VV_STREAM_PATH];
     vv_stream_dir(dir, &s->euid);
-    VV_CLEANUP(vv_names_done) vv_names names = {0};
-    vv_error why = {0};
-    vv_code rc = vv_source_list(source, dir, &names, &why);
-    bool no_dir = rc == VV_ERR_NOTFOUND || (why.name && strcmp(why.name, "NotDirectory") == 0);
-    if (no_dir)
-        return vv_fail_decode(err, "StreamNotFound", 0, "%s is no stream directory", dir);
+    vv_code rc = find_directory(source, dir, err);
     if (rc != VV_OK)
-        return vv_fail(err, rc, "%s", why.msg);
-    s->alive = has_segment(source, &s->euid, VV_PLANE_META) && probe_alive(source, &s->euid);
-    rc = vv_seg_list_load(&c->meta, source, &s->euid, VV_PLANE_META, former ? &former->core->meta : NULL, err);
+        return rc;
+    s->alive = find_alive(source, &s->euid, former, change);
+    rc = list_plane(s, c, source, VV_PLANE_META, former, change, err);
     if (rc == VV_OK)
-        rc = vv_seg_list_load(&c->data, source, &s->euid, VV_PLANE_DATA, former ? &former->core->data : NULL, err);
+        rc = list_plane(s, c, source, VV_PLANE_DATA, former, change, err);
     vv_error ignored = {0};
-    if (rc == VV_OK && vv_seg_list_load(&c->health, source, &s->euid, VV_PLANE_HEALTH,
-                                        former ? &former->core->health : NULL, &ignored) != VV_OK)
+    if (rc == VV_OK && list_plane(s, c, source, VV_PLANE_HEALTH, former, change, &ignored) != VV_OK)
         c->health = (vv_seg_list){NULL, 0};
     return rc;
 }
@@ -430,7 +459,14 @@ static bool is_unchanged(const vv_stream *s, const struct vv_stream_core *c, con
            vv_seg_list_same(&c->data, &former->core->data);
 }
 
-vv_code vv_stream_open(vv_stream *ret, vv_source *source, const vv_euid *euid, const vv_stream *former, vv_error *err)
+vv_stream vv_stream_share(const vv_stream *s)
+{
+    __atomic_fetch_add(&s->core->refs, 1, __ATOMIC_RELAXED);
+    return *s;
+}
+
+vv_code vv_stream_open(vv_stream *ret, vv_source *source, const vv_euid *euid, const vv_stream *former,
+                       const vv_stream_change *change, vv_error *err)
 {
     struct vv_stream_core *c = calloc(1, sizeof *c);
     if (!c)
@@ -439,11 +475,11 @@ vv_code vv_stream_open(vv_stream *ret, vv_source *source, const vv_euid *euid, c
     vv_map_init(&c->by_root, sizeof(vv_thread_ref));
     vv_stream s = {.euid = *euid, .core = c};
     vv_error why = {0};
-    vv_code rc = list_planes(&s, c, source, former, &why);
+    /* Of a failed stream nothing is known that could be shared. */
+    vv_code rc = list_planes(&s, c, source, former, former && former->failed ? NULL : change, &why);
     if (rc == VV_OK && is_unchanged(&s, c, former)) {
         core_unref(c);
-        *ret = *former;
-        __atomic_fetch_add(&ret->core->refs, 1, __ATOMIC_RELAXED);
+        *ret = vv_stream_share(former);
         return VV_OK;
     }
     if (rc == VV_OK)
@@ -458,4 +494,14 @@ vv_code vv_stream_open(vv_stream *ret, vv_source *source, const vv_euid *euid, c
         mark_failed(&s, &why);
     *ret = s;
     return VV_OK;
+}
+
+size_t vv_stream_bytes(const vv_stream *s)
+{
+    const struct vv_stream_core *c = s->core;
+    size_t segments = c->meta.count + c->data.count + c->health.count;
+    return sizeof *c + segments * sizeof(vv_seg *) + s->data_name_count * sizeof *s->data_names
+         + (s->meta_gap_count + s->meta_bad_count + s->data_bad_count) * sizeof(vv_range)
+         + s->engine_count * sizeof *s->engines + s->execution_count * sizeof *s->executions
+         + vv_map_bytes(&c->by_root);
 }
