@@ -107,6 +107,8 @@ vv_code vv_server_new(vv_server **ret, const vv_server_options *o, vv_error *err
         rc = vv_fail(err, VV_ERR_NOMEM, "no memory for a server");
     if (rc == VV_OK)
         rc = vv_library_open(&s->library, o->store, o->memory_bytes, POLL_NS, err);
+    if (rc == VV_OK)
+        rc = vv_library_watch(s->library, NULL, NULL, err);
     if (rc == VV_OK && o->index)
         rc = vv_library_use_index(s->library, o->index, err);
     if (rc == VV_OK)

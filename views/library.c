@@ -2,43 +2,33 @@
 
 #include "views/library.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <stdio.h>
+#include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/sha256.h"
-#include "base/store_path.h"
 #include "base/text.h"
+#include "reader/watch.h"
 #include "views/digest_bytes.h"
+#include "views/place.h"
 
 enum {
-    LOOKS = 32,                /* former looks that as_of may name */
-    LOOK_EXECUTIONS = 100000,  /* executions in all former looks together: their memory */
+    LOOKS = 1024,              /* former looks that as_of may name */
+    LOOK_BYTES = 64 << 20,     /* memory of all former looks together */
+    PLACE_TRIES = 8,           /* of a store that is made, or replaced, while it is opened */
     BUCKETS = 4096,
     ENTRIES_MAX = 65536,       /* executions of which a digest is kept */
     DIGEST_SHARE = 4,          /* digests take at most that part of max_bytes, beside the profiles */
 };
 
-/* A source and who uses it; a store that was removed and made anew gets another one. */
-typedef struct {
-    vv_source *source;
-    vv_index *index; /* or NULL */
-    bool retained;   /* the index was told which streams there are */
-    char path[PATH_MAX];
-    unsigned refs;
-} place;
-
 typedef struct {
     vv_look pub; /* first, so that a vv_look is its entry */
     vv_store *store;
-    place *place;
+    vv_place *place;
     unsigned refs; /* the library's own included */
-    size_t executions;
+    size_t bytes;  /* that the look before it did not have */
 } look_entry;
 
 typedef struct entry {
@@ -60,9 +50,14 @@ struct vv_library {
     size_t max_bytes;
     uint64_t poll_ns;
     pthread_mutex_t refresh; /* held while looking at the source; taken before lock */
+    vv_watch *watch;         /* or NULL; under refresh */
+    vv_library_notice *notice;
+    void *notice_state;
+    uint64_t turns, noticed;   /* changes of the present look, and how many were told; under refresh */
+    _Atomic uint64_t due_ns;
     pthread_mutex_t lock;    /* guards all below */
     pthread_cond_t loaded;
-    place *place;
+    vv_place *place;
     look_entry *present;
     uint64_t looked_ns;
     look_entry *former[LOOKS]; /* newest first, the present one included */
@@ -94,6 +89,7 @@ vv_code vv_library_open(vv_library **ret, const char *arg, size_t max_bytes, uin
     }
     l->max_bytes = max_bytes;
     l->poll_ns = poll_ns;
+    atomic_store(&l->due_ns, UINT64_MAX);
     pthread_mutex_init(&l->refresh, NULL);
     pthread_mutex_init(&l->lock, NULL);
     pthread_cond_init(&l->loaded, NULL);
@@ -117,13 +113,21 @@ vv_code vv_library_use_index(vv_library *l, const vv_index_options *o, vv_error 
     return VV_OK;
 }
 
-static void place_unref(place *p)
+vv_code vv_library_watch(vv_library *l, vv_library_notice *notice, void *state, vv_error *err)
 {
-    if (p && --p->refs == 0) {
-        vv_source_close(p->source);
-        vv_index_close(p->index);
-        free(p);
-    }
+    l->notice = notice;
+    l->notice_state = state;
+    return vv_watch_new(&l->watch, VV_WATCHES, err);
+}
+
+int vv_library_watch_fd(const vv_library *l)
+{
+    return l->watch ? vv_watch_fd(l->watch) : -1;
+}
+
+uint64_t vv_library_due_ns(const vv_library *l)
+{
+    return atomic_load(&l->due_ns);
 }
 
 static void look_unref(look_entry *e)
@@ -131,7 +135,7 @@ static void look_unref(look_entry *e)
     if (!e || --e->refs)
         return;
     vv_store_free(e->store);
-    place_unref(e->place);
+    vv_place_unref(e->place);
     free(e);
 }
 
@@ -139,18 +143,20 @@ static void forget_looks(vv_library *l, unsigned keep)
 {
     while (l->former_count > keep)
         look_unref(l->former[--l->former_count]);
-    if (keep == 0)
+    if (keep == 0 && l->present) {
         l->present = NULL;
+        l->turns++;
+    }
 }
 
 /* Keeps the newest looks while they are few and small. */
 static void trim_looks(vv_library *l)
 {
-    size_t executions = 0;
+    size_t bytes = 0;
     unsigned keep = 0;
     while (keep < l->former_count && keep < LOOKS - 1) {
-        executions += l->former[keep]->executions;
-        if (keep > 0 && executions > LOOK_EXECUTIONS)
+        bytes += l->former[keep]->bytes;
+        if (keep > 0 && bytes > LOOK_BYTES)
             break;
         keep++;
     }
@@ -164,136 +170,149 @@ static void push_look(vv_library *l, look_entry *e)
     l->former[0] = e;
     l->former_count++;
     l->present = e;
+    l->turns++;
 }
 
-/* The store's directory was removed, or another one stands in its place. */
-static bool place_is_gone(const place *p)
+static void leave_place(vv_library *l)
 {
-    struct stat held, named;
-    int fd = vv_source_dirfd(p->source);
-    if (fd < 0)
-        return false;
-    return fstat(fd, &held) != 0 || stat(p->path, &named) != 0 || held.st_dev != named.st_dev
-        || held.st_ino != named.st_ino;
+    if (l->watch)
+        vv_watch_nothing(l->watch);
+    pthread_mutex_lock(&l->lock);
+    forget_looks(l, 0);
+    vv_place_unref(l->place);
+    l->place = NULL;
+    pthread_mutex_unlock(&l->lock);
 }
 
-/*
- * A directory that is no store yet, but may get one: it is not called like a store's root, and no stream was ever
- * begun in it.
- */
-static bool is_waiting(const char *path)
+static vv_code enter_place(vv_library *l, bool *ret_again, vv_error *err)
 {
-    char streams[PATH_MAX];
-    struct stat st;
-    const char *name = strrchr(path, '/');
-    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode) || strcmp(name ? name + 1 : path, "profiles-v1") == 0)
-        return false;
-    int n = snprintf(streams, sizeof streams, "%s/streams", path);
-    return n > 0 && (size_t)n < sizeof streams && stat(streams, &st) != 0 && errno == ENOENT;
-}
-
-static vv_code open_source(place *p, const vv_library *l, vv_error *err)
-{
-    vv_store_origin origin;
-    vv_code rc = vv_store_path_of(p->path, sizeof p->path, l->arg, &origin, err);
-    if (rc != VV_OK)
+    char path[PATH_MAX];
+    vv_place *p;
+    vv_code rc = vv_place_open(&p, l->arg, l->has_index ? &l->index : NULL, path, err);
+    if (rc != VV_OK) {
+        /* It may have come before it was watched. */
+        *ret_again = rc == VV_ERR_NOTFOUND && l->watch && vv_watch_place(l->watch, path, now_ns());
         return rc;
-    if (is_waiting(p->path))
-        return vv_fail(err, VV_ERR_NOTFOUND, "no store in this directory");
-    rc = vv_source_open(&p->source, p->path, err);
-    if (rc != VV_OK || !l->has_index || !vv_source_is_live(p->source))
-        return rc;
-    rc = vv_index_open(&p->index, p->source, &l->index, err);
-    if (rc == VV_OK)
-        vv_source_set_ledger(p->source, vv_index_ledger(p->index));
-    else
-        vv_source_close(p->source);
-    return rc;
+    }
+    if (l->watch)
+        vv_watch_store(l->watch, p->source, now_ns());
+    pthread_mutex_lock(&l->lock);
+    l->place = p;
+    pthread_mutex_unlock(&l->lock);
+    *ret_again = true;
+    return VV_OK;
 }
 
 /* Under refresh only: the source may be slow, and holders of looks need the lock. */
-static vv_code open_place(vv_library *l, vv_error *err)
+static vv_code open_place(vv_library *l, bool check, vv_error *err)
 {
-    if (l->place && place_is_gone(l->place)) {
-        pthread_mutex_lock(&l->lock);
-        forget_looks(l, 0);
-        place_unref(l->place);
-        l->place = NULL;
-        pthread_mutex_unlock(&l->lock);
+    for (unsigned i = 0; i < PLACE_TRIES; i++) {
+        if (l->place && check && vv_place_is_gone(l->place))
+            leave_place(l);
+        if (l->place)
+            return VV_OK;
+        vv_error why = {0};
+        bool again = false;
+        vv_code rc = enter_place(l, &again, &why);
+        if (!again) {
+            if (err && err->code == VV_OK)
+                *err = why;
+            return rc;
+        }
+        check = true;
     }
-    if (l->place)
-        return VV_OK;
-    place *p = calloc(1, sizeof *p);
-    if (!p)
-        return vv_fail(err, VV_ERR_NOMEM, "no memory for a store");
-    vv_code rc = open_source(p, l, err);
-    if (rc != VV_OK) {
-        free(p);
-        return rc;
+    return vv_fail(err, VV_ERR_NOTFOUND, "the store comes and goes");
+}
+
+static vv_code keep_look(vv_library *l, vv_store *store, vv_error *err)
+{
+    look_entry *e = calloc(1, sizeof *e);
+    if (!e) {
+        vv_store_free(store);
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for a look at the store");
     }
-    p->refs = 1;
+    e->store = store;
+    e->pub.store = store;
+    vv_hex(e->pub.generation, store->generation, sizeof store->generation);
+    e->bytes = sizeof *e + vv_store_bytes(store, l->present ? l->present->store : NULL);
+    e->refs = 1;
     pthread_mutex_lock(&l->lock);
-    l->place = p;
+    e->place = l->place;
+    e->place->refs++;
+    push_look(l, e);
     pthread_mutex_unlock(&l->lock);
     return VV_OK;
 }
 
-/* Once for a place: what the index has of streams that are gone is of no use to anybody. */
-static void retain_streams(place *p, const vv_store *store)
+/* The place and all streams in it, as they are now. */
+static vv_code look_at_store(vv_library *l, vv_store **ret, vv_error *err)
 {
-    if (!p->index || p->retained)
-        return;
-    vv_euid *ids = malloc((store->stream_count + 1) * sizeof *ids);
-    for (size_t i = 0; ids && i < store->stream_count; i++)
-        ids[i] = store->streams[i].euid;
-    if (ids)
-        vv_index_retain(p->index, ids, store->stream_count);
-    free(ids);
-    p->retained = true;
+    vv_changes changes = {.all = true, .place = true};
+    if (l->watch)
+        vv_watch_take(l->watch, &changes, now_ns());
+    const vv_place *before = l->place;
+    vv_code rc = open_place(l, changes.place, err);
+    if (rc == VV_OK && l->watch && l->place != before)
+        vv_watch_take(l->watch, &changes, now_ns());
+    if (rc != VV_OK)
+        return rc;
+    if (!l->present)
+        return vv_store_open(ret, l->place->source, NULL, err);
+    return vv_store_update(ret, l->present->store, &changes, err);
 }
 
 static vv_code take_look(vv_library *l, vv_error *err)
 {
-    vv_store *store;
-    vv_code rc = open_place(l, err);
-    if (rc == VV_OK)
-        rc = vv_store_open(&store, l->place->source, l->present ? l->present->store : NULL, err);
-    if (rc != VV_OK)
-        return rc;
-    retain_streams(l->place, store);
-    look_entry *present = l->present;
-    if (present && memcmp(present->store->generation, store->generation, sizeof store->generation) == 0) {
-        vv_store_free(store);
-    } else {
-        look_entry *e = calloc(1, sizeof *e);
-        if (!e) {
+    vv_store *store = NULL;
+    uint64_t began = now_ns();
+    vv_code rc = look_at_store(l, &store, err);
+    if (rc == VV_OK) {
+        vv_place_retain(l->place, store);
+        if (l->watch)
+            vv_watch_looked(l->watch, store, began, now_ns());
+        const look_entry *p = l->present;
+        if (p && memcmp(p->store->generation, store->generation, sizeof store->generation) == 0)
             vv_store_free(store);
-            return vv_fail(err, VV_ERR_NOMEM, "no memory for a look at the store");
-        }
-        e->store = store;
-        e->pub.store = store;
-        vv_hex(e->pub.generation, store->generation, sizeof store->generation);
-        for (size_t i = 0; i < store->stream_count; i++)
-            e->executions += store->streams[i].execution_count;
-        e->refs = 1;
-        pthread_mutex_lock(&l->lock);
-        e->place = l->place;
-        e->place->refs++;
-        push_look(l, e);
-        pthread_mutex_unlock(&l->lock);
+        else
+            rc = keep_look(l, store, err);
     }
+    if (l->watch && rc != VV_OK && rc != VV_ERR_NOTFOUND)
+        vv_watch_looked(l->watch, NULL, began, now_ns());
     l->looked_ns = now_ns();
-    return VV_OK;
+    return rc;
+}
+
+/* Under refresh, so that states are told in their order. */
+static void tell(vv_library *l)
+{
+    if (l->watch)
+        atomic_store(&l->due_ns, vv_watch_due_ns(l->watch));
+    if (!l->notice || l->noticed == l->turns)
+        return;
+    l->noticed = l->turns;
+    l->notice(l->notice_state, l->present ? &l->present->pub : NULL);
+}
+
+static bool is_present(vv_library *l)
+{
+    if (!l->present)
+        return false;
+    if (!vv_source_is_live(l->place->source))
+        return true;
+    uint64_t now = now_ns();
+    if (l->watch && vv_watch_is_complete(l->watch))
+        return !vv_watch_pending(l->watch, now);
+    return l->poll_ns && now - l->looked_ns < l->poll_ns;
 }
 
 vv_code vv_library_look(vv_library *l, const vv_look **ret, vv_error *err)
 {
     vv_code rc = VV_OK;
     pthread_mutex_lock(&l->refresh);
-    bool fresh = l->present
-        && (!vv_source_is_live(l->place->source) || (l->poll_ns && now_ns() - l->looked_ns < l->poll_ns));
-    if (!fresh)
+    if (!is_present(l)) {
         rc = take_look(l, err);
+        tell(l);
+    }
     if (rc == VV_OK) {
         pthread_mutex_lock(&l->lock);
         l->present->refs++;
@@ -699,8 +718,9 @@ void vv_library_close(vv_library *l)
         unlist(l, e);
         free_entry(l, e);
     }
+    vv_watch_free(l->watch);
     forget_looks(l, 0);
-    place_unref(l->place);
+    vv_place_unref(l->place);
     pthread_cond_destroy(&l->loaded);
     pthread_mutex_destroy(&l->lock);
     pthread_mutex_destroy(&l->refresh);

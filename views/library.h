@@ -22,7 +22,7 @@ typedef struct {
 /*
  * arg names a store as vv_store_path_of takes it (NULL: the resolver's); it need not exist yet, and is resolved anew
  * until it does. max_bytes bounds loaded profiles (the newest one may exceed it). poll_ns is the age up to which a
- * look counts as present, 0 = look at each call.
+ * look counts as present where changes are not told, 0 = look at each call.
  */
 VV_MUST_CHECK vv_code vv_library_open(vv_library **ret, const char *arg, size_t max_bytes, uint64_t poll_ns,
                                       vv_error *err);
@@ -33,6 +33,17 @@ VV_MUST_CHECK vv_code vv_library_open(vv_library **ret, const char *arg, size_t 
 VV_MUST_CHECK vv_code vv_library_use_index(vv_library *l, const vv_index_options *o, vv_error *err);
 /* As it was opened with. */
 size_t vv_library_max_bytes(const vv_library *l);
+/*
+ * Lets the library watch the store, so that a look is taken only when something may have changed (reader/watch.h):
+ * before the first look. notice (may be NULL) is told each look that becomes the present one, NULL where there is no
+ * store any more: in order, by the thread that took the look. It must not call vv_library_look; it may hold the look.
+ */
+typedef void vv_library_notice(void *state, const vv_look *look);
+VV_MUST_CHECK vv_code vv_library_watch(vv_library *l, vv_library_notice *notice, void *state, vv_error *err);
+/* Readable while the store may have changed; -1 where that is never told. */
+int vv_library_watch_fd(const vv_library *l);
+/* When (CLOCK_MONOTONIC) a look should be taken although nothing is told. */
+uint64_t vv_library_due_ns(const vv_library *l);
 void vv_library_close(vv_library *l); /* after everything handed out has been released */
 
 /* The present look. Errors: NOTFOUND while there is no store; others where it can't be read. */

@@ -1,0 +1,154 @@
+/* A library that watches its store: what is committed shows in the very next look, and states are told in order. */
+#include "config.h"
+
+#include "views/library.h"
+
+#include <poll.h>
+
+#include "tests/testing.h"
+
+#include "tests/reader/build.h"
+
+#include "tests/reader/files.h"
+
+#include "tests/reader/commits.h"
+
+typedef struct {
+    char dir[TEST_DIR], root[TEST_DIR + 16];
+    vv_library *l;
+    unsigned told;
+    const vv_look *last; /* told last, or NULL */
+} rig;
+
+static void notice(void *state, const vv_look *look)
+{
+    rig *r = state;
+    r->told++;
+    vv_look_release(r->l, r->last);
+    r->last = look ? vv_look_hold(r->l, look) : NULL;
+}
+
+static void begin(rig *r)
+{
+    *r = (rig){0};
+    test_make_dir(r->dir);
+    snprintf(r->root, sizeof r->root, "%s/profiles-v1", r->dir);
+    ck_assert(vv_library_open(&r->l, r->root, 1, 0, NULL) == VV_OK);
+    ck_assert(vv_library_watch(r->l, notice, r, NULL) == VV_OK);
+}
+
+static void done(rig *r)
+{
+    vv_look_release(r->l, r->last);
+    vv_library_close(r->l);
+    test_remove_dir(r->dir);
+}
+
+/* The present look, which the library keeps. */
+static const vv_look *look(rig *r)
+{
+    const vv_look *look = NULL;
+    ck_assert(vv_library_look(r->l, &look, NULL) == VV_OK);
+    vv_look_release(r->l, look);
+    return look;
+}
+
+static bool is_readable(const rig *r)
+{
+    struct pollfd p = {.fd = vv_library_watch_fd(r->l), .events = POLLIN};
+    return poll(&p, 1, 0) == 1;
+}
+
+START_TEST(the_next_look_shows_what_was_committed)
+{
+    enum { COMMITS = 500 };
+    rig r;
+    begin(&r);
+    vv_euid e = test_euid(0x11);
+    test_commit_start(r.root, &e);
+    const vv_look *first = look(&r);
+    ck_assert_uint_eq(r.told, 1);
+    ck_assert_ptr_eq(look(&r), first);
+    ck_assert_ptr_eq(r.last, first);
+    for (uint64_t i = 1; i <= COMMITS; i++) {
+        test_commit_data(r.root, &e, i);
+        ck_assert(is_readable(&r));
+        const vv_look *now = look(&r);
+        ck_assert_uint_eq(now->store->streams[0].data_contiguous, i);
+        ck_assert_uint_eq(r.told, 1 + i);
+        ck_assert_ptr_eq(r.last, now);
+        ck_assert(!is_readable(&r));
+    }
+    /* Each of them is at hand still. */
+    const vv_look *then;
+    ck_assert(vv_library_look_at(r.l, vv_cstr(first->generation), &then, NULL) == VV_OK);
+    ck_assert_ptr_eq(then, first);
+    vv_look_release(r.l, then);
+    done(&r);
+}
+END_TEST
+
+START_TEST(a_store_comes_goes_and_is_replaced)
+{
+    rig r;
+    begin(&r);
+    vv_euid e = test_euid(0x11), other = test_euid(0x22);
+    const vv_look *none;
+    ck_assert(vv_library_look(r.l, &none, NULL) == VV_ERR_NOTFOUND);
+    ck_assert(!is_readable(&r) && r.told == 0);
+    test_commit_start(r.root, &e);
+    ck_assert(is_readable(&r));
+    ck_assert_uint_eq(look(&r)->store->stream_count, 1);
+    ck_assert_uint_eq(r.told, 1);
+    test_commit_data(r.root, &e, 1);
+    ck_assert_uint_eq(look(&r)->store->streams[0].data_high, 1);
+    char aside[64], command[256];
+    snprintf(aside, sizeof aside, "%s/aside", r.dir);
+    test_must(rename(r.root, aside));
+    ck_assert(is_readable(&r));
+    ck_assert(vv_library_look(r.l, &none, NULL) == VV_ERR_NOTFOUND);
+    ck_assert_uint_eq(r.told, 3);
+    ck_assert_ptr_null(r.last);
+    test_commit_start(r.root, &other);
+    ck_assert_mem_eq(look(&r)->store->streams[0].euid.b, other.b, sizeof other.b);
+    /* At once another in its place. */
+    snprintf(command, sizeof command, "mv '%s' '%s/old' && mv '%s' '%s'", r.root, r.dir, aside, r.root);
+    test_must(system(command));
+    ck_assert_mem_eq(look(&r)->store->streams[0].euid.b, e.b, sizeof e.b);
+    test_commit_data(r.root, &e, 2);
+    ck_assert_uint_eq(look(&r)->store->streams[0].data_high, 2);
+    snprintf(command, sizeof command, "rm -r '%s'", r.root);
+    test_must(system(command));
+    ck_assert(vv_library_look(r.l, &none, NULL) == VV_ERR_NOTFOUND);
+    ck_assert_ptr_null(r.last);
+    done(&r);
+}
+END_TEST
+
+/* What changes nothing that anyone could see is told to nobody. */
+START_TEST(nothing_to_tell)
+{
+    rig r;
+    begin(&r);
+    vv_euid e = test_euid(0x11);
+    test_commit_start(r.root, &e);
+    test_commit_data(r.root, &e, 1);
+    const vv_look *first = look(&r);
+    test_commit_data(r.root, &e, 1); /* the same bytes in another file */
+    char path[128];
+    snprintf(path, sizeof path, "%s/streams/notes", r.root);
+    test_write_file(path, "", 0);
+    ck_assert_ptr_eq(look(&r), first);
+    ck_assert_uint_eq(r.told, 1);
+    done(&r);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *c = test_case("live", 60);
+    tcase_add_test(c, the_next_look_shows_what_was_committed);
+    tcase_add_test(c, a_store_comes_goes_and_is_replaced);
+    tcase_add_test(c, nothing_to_tell);
+    return test_run();
+}
