@@ -230,11 +230,15 @@ static struct MHD_Response *make_response(vv_response *rs)
     return m;
 }
 
-static enum MHD_Result send_response(struct MHD_Connection *connection, vv_response *rs)
+static enum MHD_Result send_response(struct MHD_Connection *connection, vv_response *rs, bool head)
 {
+    bool unknown_len = rs->body && !rs->has_body_len;
     struct MHD_Response *m = make_response(rs);
     if (!m)
         return MHD_NO;
+    /* After the headers of a chunked answer to HEAD the library sends the last chunk all the same. */
+    if (head && unknown_len)
+        MHD_set_response_options(m, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
     for (size_t i = 0; i < rs->header_count; i++)
         MHD_add_response_header(m, rs->headers[i].name, rs->headers[i].value);
     enum MHD_Result result = MHD_queue_response(connection, rs->status, m);
@@ -270,7 +274,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     vv_response rs = {0};
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, read_header, &rq);
     vv_server_handle(h->server, &rq, &rs);
-    enum MHD_Result result = send_response(connection, &rs);
+    enum MHD_Result result = send_response(connection, &rs, strcmp(method, "HEAD") == 0);
     vv_response_done(&rs);
     return result;
 }
