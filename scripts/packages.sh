@@ -3,7 +3,7 @@
 build_packages="gcc make autoconf automake libtool pkg-config libc6-dev libssl-dev libmicrohttpd-dev libarchive-dev
 libsqlite3-dev zlib1g-dev libzstd-dev libcjson-dev liblua5.4-dev"
 demo_packages="lua-check lua-penlight lua-argparse ca-certificates"
-test_packages="check clang libclang-rt-14-dev lua5.4 lua5.1 curl jq python3 nodejs npm chromium zip zstd procps util-linux"
+test_packages="check clang libclang-rt-14-dev lua5.4 lua5.1 curl jq python3 python3-jsonschema nodejs npm chromium zip zstd procps util-linux"
 
 # install_packages NAME...: installs what is missing, and says what it does. A command that is there by other means than a
 # package (a newer Node.js, say) counts as present.

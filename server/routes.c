@@ -2,6 +2,7 @@
 
 #include "server/routes.h"
 
+#include "server/openapi.h"
 #include "views/flame.h"
 
 #define HEX(n) "^[0-9a-f]{" #n "}$"
@@ -16,6 +17,8 @@ const vv_route vv_routes[] = {
     {.path = "/api/v1", .answers = "this index", .schema = "Index", .page = vv_page_index},
     {.path = "/api/v1/meta", .answers = "versions, store, formats, limits, encodings, features", .schema = "Meta",
      .page = vv_page_meta},
+    {.path = "/api/v1/openapi.json", .answers = "this API as an OpenAPI document", .schema = "OpenApi",
+     .page = vv_page_openapi},
     {.path = "/api/v1/streams", .answers = "recorded processes", .schema = "StreamList", .view = vv_answer_streams,
      .params = PARAMS(PAGE, AS_OF)},
     {.path = "/api/v1/streams/{euid}", .answers = "one recorded process", .schema = "StreamAnswer",

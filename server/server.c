@@ -18,7 +18,7 @@
 #include "server/routes.h"
 #include "server/token.h"
 
-enum { COMPRESS_MIN = 1024, POLL_NS = 20000000, BUILD_TEXT = 64, PAGE_MAX = 64 * 1024 };
+enum { COMPRESS_MIN = 1024, POLL_NS = 20000000, BUILD_TEXT = 64, PAGE_MAX = 1024 * 1024 };
 
 struct vv_server {
     vv_library *library;

@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""Asks `varve serve` for every resource in every way that its OpenAPI document tells; speaks TAP.
+
+A server for each store: its answers, errors too, must be what the document says; what the document allows must be
+accepted, and what it does not allow refused.
+
+usage: openapi_test.py VARVE FIXTURES-DIRECTORY SCRATCH-DIRECTORY
+"""
+
+import fcntl
+import glob
+import http.client
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+from urllib.parse import quote, urlencode
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+
+import genstore  # noqa: E402
+import openapi  # noqa: E402
+
+SEEDS = range(1, 5)
+ROWS = 6  # of each list that are looked at one by one
+WHOLE = ("demo-store.tar", "alive")  # where all parameters are tried too
+ZERO = "0" * 64
+
+
+class Server:
+    def __init__(self, varve, *arguments):
+        self.process = subprocess.Popen([varve, "serve", "--listen", "127.0.0.1:0", "--no-index", *arguments],
+                                        stdout=subprocess.PIPE)
+        self.address = self.process.stdout.readline().decode().split("//")[1].strip().rstrip("/")
+        self.connection = http.client.HTTPConnection(self.address, timeout=120)
+        self.document, self.faults, self.answers = None, [], 0
+        self.document = openapi.Document(self.get("/api/v1/openapi.json")[1])
+
+    def ask(self, method, target, **headers):
+        self.connection.request(method, target, headers=headers)
+        response = self.connection.getresponse()
+        return response, response.read()
+
+    def get(self, target, method="GET", **headers):
+        """The status and the parsed body of an answer, once it was checked."""
+        response, body = self.ask(method, target, **headers)
+        self.answers += 1
+        if self.document:
+            for fault in self.document.check(method, target, response.status, response.headers, body):
+                self.faults.append("%s %s: %d: %s" % (method, target, response.status, fault))
+        whole = method == "GET" and body and (response.headers["Content-Type"] or "").endswith("json")
+        return response.status, openapi.parse(body) if whole else body
+
+    def want(self, condition, text):
+        if not condition:
+            self.faults.append(text)
+
+    def stop(self):
+        self.connection.close()
+        self.process.terminate()
+        self.want(self.process.wait(60) == 0, "the server's exit status")
+
+
+def words_of(parameter):
+    schema = parameter["schema"].get("items", parameter["schema"])
+    return schema.get("enum", [])
+
+
+def good_values(parameter):
+    """Values that the document allows; none where it can't be told what means something."""
+    schema = parameter["schema"].get("items", parameter["schema"])
+    if "enum" in schema:
+        yield from schema["enum"]
+        if parameter["schema"].get("type") == "array" and not parameter.get("explode"):
+            yield ",".join(schema["enum"])
+    elif schema.get("type") == "integer":
+        yield from (str(schema["minimum"]), str(schema["maximum"]))
+
+
+def bad_values(parameter):
+    schema = parameter["schema"].get("items", parameter["schema"])
+    if "enum" in schema:
+        yield from ("nonsense", "")
+    elif schema.get("type") == "integer":
+        yield from (str(schema["maximum"] + 1), "-1", "1e1", "0x10", "")
+        if schema["minimum"] > 0:
+            yield str(schema["minimum"] - 1)
+    elif "pattern" in schema:
+        for text in ("%", "\u00e9\n", "12"):
+            if not re.search(schema["pattern"], text):
+                yield text
+
+
+class Crawl:
+    """One server, all of its resources."""
+
+    def __init__(self, server):
+        self.server = server
+        self.paths = server.document.document["paths"]
+        self.examples = {}  # by path: what may stand in its braces, a tuple each
+        self.tuples_seen = set()
+
+    def find_examples(self):
+        """The names of all things that there are."""
+        get = self.server.get
+        known = self.examples
+        streams = [(s["euid"],) for s in get("/api/v1/streams")[1].get("items", ())]
+        known["/api/v1/streams/{euid}"] = streams
+        executions = [i["execution_id"] for i in get("/api/v1/executions?limit=1000")[1].get("items", ())]
+        known["executions"] = [(i,) for i in executions]
+        spans, errors, cids = [], [], set()
+        for ident in executions:
+            for kind, key, found in (("spans", "call_id", spans), ("errors", "error_id", errors)):
+                answer = get("/api/v1/executions/%s/%s?limit=1000" % (ident, kind))[1]
+                for row in answer.get("items", ())[:ROWS]:
+                    found.append((ident, row[key]))
+                    cids.update(v for k, v in row.items() if k.endswith("cid") and v)
+        known["/api/v1/executions/{id}/spans/{call}"] = spans
+        known["/api/v1/executions/{id}/errors/{error}"] = errors
+        known["/api/v1/values/{cid}"] = [(c,) for c in sorted(cids)[:3 * ROWS]] + [("bamlv_1_" + ZERO,)]
+
+    def fillings(self, path):
+        """The path with each of its examples; one that leads nowhere where there is none."""
+        names = re.findall(r"\{([a-z]+)\}", path)
+        if not names:
+            return [path]
+        best = max((p for p in self.examples if path.startswith(p)), key=len, default="executions")
+        found = self.examples.get(best) or [("latest~77", "1.1")]
+        found = [f for f in found if len(f) >= len(names)]
+        assert found, "nothing is known for the braces of %s" % path
+        return [self.fill(path, names, f) for f in found]
+
+    @staticmethod
+    def fill(path, names, values):
+        for name, value in zip(names, values):
+            path = path.replace("{%s}" % name, quote(value, safe=""))
+        return path
+
+    def check_document(self):
+        """What the document itself must be."""
+        want, document = self.server.want, self.server.document
+        index = {r["path"] for r in self.server.get("/api/v1")[1]["resources"]}
+        want(set(self.paths) == index | {"/"}, "paths and index differ: %s" % (set(self.paths) ^ index))
+        text = json.dumps(document.document)
+        named = set(re.findall(r'"#/components/schemas/(\w+)"', text))
+        schemas = document.document["components"]["schemas"]
+        want(named == set(schemas), "schemas that are not there, or not used: %s" % (named ^ set(schemas)))
+        for name, schema in schemas.items():
+            openapi.Draft202012Validator.check_schema(schema)
+            want(schema.get("type") != "object" or "additionalProperties" in schema or name == "OpenApi",
+                 "%s allows any field" % name)
+
+    def run(self, parameters_too):
+        self.check_document()
+        self.find_examples()
+        executions = [e[0] for e in self.examples["executions"]] or ["latest"]
+        others = sorted({p["name"] for item in self.paths.values() for p in item["get"].get("parameters", ())
+                         if p["in"] == "query"})
+        for path, item in self.paths.items():
+            parameters = [p for p in item["get"].get("parameters", ()) if p["in"] == "query"]
+            targets = self.fillings(path)
+            if any(p["name"] == "execution" for p in parameters):
+                targets = [t + "?" + urlencode({"execution": e}) for t in targets for e in executions]
+            for target in targets:
+                self.ask_plain(target)
+            if parameters_too:
+                self.ask_parameters(path, parameters, targets[0], others)
+
+    def ask_plain(self, target):
+        server = self.server
+        status, _ = server.get(target)
+        server.get(target, "HEAD")
+        response, _ = server.ask("GET", target)
+        tag = response.headers["ETag"]
+        if tag:
+            again, _ = server.ask("GET", target, **{"If-None-Match": tag})
+            server.want(again.status == 304, "%s: its own tag gives %d" % (target, again.status))
+        server.want((status == 200) >= bool(tag), "%s: %d has a tag" % (target, status))
+
+    def ask_parameters(self, path, parameters, target, others):
+        server = self.server
+        separator = "&" if "?" in target else "?"
+
+        def refused(name, query, what):
+            status, body = server.get(target + separator + query)
+            good = status == 400 and body["type"] == "urn:varve:problem:bad-parameter" and body["parameter"] == name
+            server.want(good, "%s %s: %s: %s" % (path, query, what, body if status == 400 else status))
+
+        for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH"):
+            response, _ = server.ask(method, target)
+            server.want((response.status, response.headers["Allow"]) == (405, "GET, HEAD"),
+                        "%s %s: %d" % (method, path, response.status))
+        names = {p["name"] for p in parameters}
+        for name in [n for n in others if n not in names] + ["no_such"]:
+            refused(name, name + "=1", "a parameter that it does not have")
+        for p in parameters:
+            name = p["name"]
+            if p.get("required"):
+                bare, rest = target.split("?")
+                kept = "&".join(part for part in rest.split("&") if not part.startswith(name + "="))
+                status, body = server.get(bare + "?" + kept)
+                server.want(status == 400 and body["parameter"] == name, "%s without %s: %d" % (path, name, status))
+                continue
+            for value in good_values(p):
+                status, body = server.get(target + separator + urlencode({name: value}))
+                server.want(status != 400 or body.get("parameter") != name,
+                            "%s: %s=%s, which is allowed, is %s" % (path, name, value, body))
+            for value in bad_values(p):
+                refused(name, urlencode({name: value}), "a value that is not allowed")
+            if not p.get("explode"):
+                value = next(good_values(p), "x")
+                refused(name, urlencode([(name, value), (name, value)]), "given twice")
+
+
+def demo(fixtures, scratch, name):
+    directory = tempfile.mkdtemp(dir=scratch)
+    with tarfile.open(os.path.join(fixtures, name)) as archive:
+        archive.extractall(directory)
+    return directory
+
+
+def stores(fixtures, scratch):
+    """Of each store a name, its path, and what is to be held while it is served."""
+    for path in sorted(glob.glob(os.path.join(fixtures, "*.tar"))):
+        name = os.path.basename(path)
+        yield name, demo(fixtures, scratch, name), None
+    for seed in SEEDS:
+        directory = tempfile.mkdtemp(dir=scratch)
+        genstore.build(seed, directory)
+        yield "generated %d" % seed, directory, None
+    directory = demo(fixtures, scratch, "demo-store.tar")
+    lock, = glob.glob(os.path.join(directory, ".baml/profiles-v1/streams/0001*/stream.lock"))
+    yield "alive", directory, lock
+    yield "no store yet", tempfile.mkdtemp(dir=scratch), None
+
+
+def main():
+    varve, fixtures, scratch = sys.argv[1:]
+    failed, n, seen, document = False, 0, {}, None
+    for name, directory, lock in stores(fixtures, scratch):
+        held = open(lock, "r+b") if lock else None
+        if held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+        server = Server(varve, directory)
+        try:
+            Crawl(server).run(name in WHOLE)
+        finally:
+            server.stop()
+        n += 1
+        failed |= bool(server.faults)
+        print("%s %d - %s: %d answers" % ("not ok" if server.faults else "ok", n, name, server.answers))
+        for fault in list(dict.fromkeys(server.faults))[:20]:
+            print("# %s" % fault)
+        sys.stdout.flush()
+        document = server.document
+        for item, statuses in document.seen.items():
+            seen.setdefault(item, set()).update(statuses)
+    n += 1
+    never = [p for p in document.document["paths"] if 200 not in seen.get(p, ())]
+    print("%s %d - every resource was answered somewhere %s" % ("not ok" if never else "ok", n, " ".join(never)))
+    print("1..%d" % n)
+    sys.exit(failed or bool(never))
+
+
+if __name__ == "__main__":
+    main()
