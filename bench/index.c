@@ -12,33 +12,11 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "bench/bench.h"
+#include "bench/segments.h"
 #include "reader/stream.h"
 #include "views/executions.h"
 
 enum { STREAMS = 1000, ROOTS = 100, SEGMENTS = 4, CONTEXTS = 4, PAGE = 100 };
-
-static void must(vv_code rc, const vv_error *err)
-{
-    if (rc == VV_OK)
-        return;
-    fprintf(stderr, "bench/index: %s\n", err->msg);
-    exit(1);
-}
-
-static void write_segment(const char *dir, const vv_euid *euid, vv_plane plane, uint64_t sequence, vv_wr *w)
-{
-    vv_error err = {0};
-    char rel[VV_STREAM_PATH], path[256];
-    vv_segment_path(rel, euid, plane, sequence);
-    snprintf(path, sizeof path, "%s/%s", dir, rel);
-    *strrchr(path, '/') = 0;
-    must(vv_mkdirs(-100, path, &err), &err);
-    snprintf(path, sizeof path, "%s/%s", dir, rel);
-    FILE *f = fopen(path, "wb");
-    if (!f || fwrite(w->buf, 1, w->len, f) != w->len || fclose(f) != 0)
-        must(vv_fail(&err, VV_ERR_IO, "can't write %s", path), &err);
-    vv_wr_done(w);
-}
 
 static void write_meta(const char *dir, const vv_euid *euid)
 {
@@ -55,7 +33,7 @@ static void write_meta(const char *dir, const vv_euid *euid)
         vv_meta_add(&w, &end);
     }
     vv_meta_end(&w, 1 + 2 * ROOTS);
-    write_segment(dir, euid, VV_PLANE_META, 1, &w);
+    bench_segment(dir, euid, VV_PLANE_META, 1, &w);
 }
 
 static void write_data(const char *dir, const vv_euid *euid, uint64_t sequence, const vv_wr *cct)
@@ -66,7 +44,7 @@ static void write_data(const char *dir, const vv_euid *euid, uint64_t sequence, 
         vv_data_add(&w, &(vv_group){.root = vv_thread_ref_make(euid, 1, r), .cct_records = CONTEXTS, .cct = cct->buf,
                                     .cct_len = cct->len});
     vv_data_end(&w, ROOTS);
-    write_segment(dir, euid, VV_PLANE_DATA, sequence, &w);
+    bench_segment(dir, euid, VV_PLANE_DATA, sequence, &w);
 }
 
 static int by_key(const void *a, const void *b)
@@ -123,16 +101,16 @@ static start run(const char *dir, const char *index)
     size_t n;
     const vv_index_options o = {.path = index};
     start ret = {0};
-    must(vv_library_open(&l, dir, (size_t)512 << 20, 0, &err), &err);
+    bench_must(vv_library_open(&l, dir, (size_t)512 << 20, 0, &err), &err);
     if (index)
-        must(vv_library_use_index(l, &o, &err), &err);
+        bench_must(vv_library_use_index(l, &o, &err), &err);
     uint64_t from = bench_now_ns();
-    must(vv_library_look(l, &look, &err), &err);
+    bench_must(vv_library_look(l, &look, &err), &err);
     uint64_t looked = bench_now_ns();
-    must(vv_list_executions(look, &list, &n, &err), &err);
+    bench_must(vv_list_executions(look, &list, &n, &err), &err);
     for (size_t i = 0; i < n && i < PAGE; i++) {
         const vv_digest *d;
-        must(vv_library_digest(l, look, list[i].stream, list[i].execution, &d, &err), &err);
+        bench_must(vv_library_digest(l, look, list[i].stream, list[i].execution, &d, &err), &err);
         ret.sum = ret.sum * 31 + d->contexts + (uint64_t)d->totals.calls;
         vv_digest_release(l, d);
     }

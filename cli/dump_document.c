@@ -411,7 +411,9 @@ static vv_code dump_execution(vv_cli_out *o, const vv_store *store, const vv_str
                               vv_error *err)
 {
     vv_fold *f;
-    vv_code rc = vv_fold_load(&f, store, s, e, FOLD_MAX, err);
+    vv_budget budget;
+    vv_budget_init(&budget, FOLD_MAX);
+    vv_code rc = vv_fold_load(&f, store, s, e, &budget, err);
     if (rc != VV_OK) {
         dump_failed(o, e, "LimitExceeded");
         return rc;

@@ -157,7 +157,7 @@ vv_code vv_function_table_decode(vv_function_table *ret, const uint8_t *body, si
     vv_rd inside = vv_rd_init(copy, n);
     inside.at += vv_rd_off(&again);
     walk_table(&inside, &t);
-    *ret = (vv_function_table){t.functions, t.function_count, t.files, t.file_count, owned};
+    *ret = (vv_function_table){t.functions, t.function_count, t.files, t.file_count, owned, total};
     return VV_OK;
 }
 

@@ -57,6 +57,7 @@ typedef struct {
     vv_source_file *files;  /* ascending by id */
     uint32_t file_count;
     void *owned; /* the decoder's memory */
+    size_t bytes;
 } vv_function_table;
 
 /* Errors: Truncated, UnsupportedVersion, InvalidTag, InvalidUtf8, Unordered, TrailingBytes; LIMIT or NOMEM where it

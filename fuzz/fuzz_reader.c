@@ -69,13 +69,16 @@ static void check_execution(const vv_store *store, const vv_stream *s, const vv_
 {
     vv_fold *f;
     vv_error err = {0};
-    vv_code rc = vv_fold_load(&f, store, s, e, FOLD_MAX, &err);
+    vv_budget budget;
+    vv_budget_init(&budget, FOLD_MAX);
+    vv_code rc = vv_fold_load(&f, store, s, e, &budget, &err);
     FUZZ_CHECK(rc == VV_OK || rc == VV_ERR_LIMIT);
+    FUZZ_CHECK(rc == VV_OK || budget.used == 0);
     if (rc != VV_OK)
         return;
     FUZZ_CHECK(!f->failed || f->error.name);
     FUZZ_CHECK(!f->complete || (f->issue_count == 0 && e->has_end));
-    FUZZ_CHECK(f->bytes <= FOLD_MAX);
+    FUZZ_CHECK(f->bytes <= FOLD_MAX && budget.used == f->bytes);
     size_t contexts = f->context_count, spans = f->span_count, issues = f->issue_count;
     uint64_t groups = f->groups;
     bool failed = f->failed;
@@ -84,6 +87,7 @@ static void check_execution(const vv_store *store, const vv_stream *s, const vv_
     FUZZ_CHECK(failed || (f->context_count == contexts && f->span_count == spans && f->issue_count == issues));
     FUZZ_CHECK(failed || f->groups == groups);
     vv_fold_free(f);
+    FUZZ_CHECK(budget.used == 0);
 }
 
 static void check_store(vv_source *source)

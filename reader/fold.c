@@ -17,7 +17,7 @@ static vv_code no_memory(vv_error *err)
 
 static vv_code over_limit(const vv_fold_build *b, vv_error *err)
 {
-    return vv_fail(err, VV_ERR_LIMIT, "the fold of an execution needs more than %zu bytes", b->max_bytes);
+    return vv_fail(err, VV_ERR_LIMIT, "an execution needs more than is left of %zu bytes", vv_budget_max(b->f.budget));
 }
 
 static size_t bytes_held(const vv_fold_build *b)
@@ -31,18 +31,34 @@ static size_t bytes_held(const vv_fold_build *b)
            vv_map_bytes(&f->thread_map) + vv_map_bytes(&f->span_map) + vv_map_bytes(&f->error_map) + f->texts.used;
 }
 
-static vv_code set_cap(vv_fold_build *b, void **array, size_t *cap, size_t want, size_t size, vv_error *err)
+vv_code vv_build_charge(vv_fold_build *b, vv_error *err)
 {
     size_t held = bytes_held(b);
-    if (held > b->max_bytes || (want - *cap) * size > b->max_bytes - held)
+    if (held > b->f.bytes && !vv_budget_take(b->f.budget, held - b->f.bytes))
+        return over_limit(b, err);
+    if (held < b->f.bytes)
+        vv_budget_give(b->f.budget, b->f.bytes - held);
+    b->f.bytes = held;
+    return VV_OK;
+}
+
+static vv_code set_cap(vv_fold_build *b, void **array, size_t *cap, size_t want, size_t size, vv_error *err)
+{
+    size_t more;
+    vv_code rc = vv_build_charge(b, err);
+    if (rc != VV_OK)
+        return rc;
+    if (__builtin_mul_overflow(want - *cap, size, &more) || !vv_budget_take(b->f.budget, more))
         return over_limit(b, err);
     void *p = realloc(*array, want * size);
-    if (!p)
+    if (!p) {
+        vv_budget_give(b->f.budget, more);
         return no_memory(err);
+    }
     vv_pages_hint(p, want * size);
     *array = p;
     *cap = want;
-    b->f.bytes = bytes_held(b);
+    b->f.bytes += more;
     return VV_OK;
 }
 
@@ -152,15 +168,13 @@ static VV_HOT vv_code add_deltas(vv_fold_build *b, vv_cct_cursor *cursor, vv_err
 static void expect_contexts(vv_fold_build *b, uint64_t n)
 {
     vv_fold *f = &b->f;
-    size_t held = bytes_held(b), each = sizeof *f->contexts + sizeof(vv_context_key) + MAP_BYTES_MAX;
-    if (f->context_count || n < FIRST_CAP * FIRST_CAP || n > VV_MAP_NONE / 4 || held > b->max_bytes ||
-        n > (b->max_bytes - held) / each)
+    const size_t each = sizeof *f->contexts + sizeof(vv_context_key) + MAP_BYTES_MAX;
+    if (f->context_count || n < FIRST_CAP * FIRST_CAP || n > VV_MAP_NONE / 4 || n <= b->context_cap ||
+        n > vv_budget_left(b->f.budget) / each)
         return;
-    /* Without, growth goes on by itself, and says what failed. */
-    if (n > b->context_cap &&
-        set_cap(b, (void **)&f->contexts, &b->context_cap, (size_t)n, sizeof *f->contexts, NULL) == VV_OK &&
-        vv_map_reserve(&f->context_map, (uint32_t)n))
-        b->f.bytes = bytes_held(b);
+    /* Without, growth goes on by itself, and says what failed; what the map takes is charged with the next growth. */
+    if (set_cap(b, (void **)&f->contexts, &b->context_cap, (size_t)n, sizeof *f->contexts, NULL) == VV_OK)
+        (void)vv_map_reserve(&f->context_map, (uint32_t)n);
 }
 
 static vv_code fold_cct(vv_fold_build *b, const vv_group *g, vv_error *err)
@@ -220,18 +234,15 @@ static vv_code thread_of(vv_fold_build *b, const vv_thread_ref *thread, vv_fold_
     return VV_OK;
 }
 
-/* An arena text; the arena's cap is the fold's. */
+/* An arena text: it comes out of a segment's bytes, which are there, so it is charged once its chunk is known. */
 static vv_code keep_text(vv_fold_build *b, vv_str *s, vv_error *err)
 {
-    if (s->n > b->max_bytes || b->f.bytes > b->max_bytes - s->n)
-        return over_limit(b, err);
     size_t before = b->f.texts.used;
     vv_str copy = vv_arena_str(&b->f.texts, *s);
     if (!copy.p)
         return b->f.texts.max - b->f.texts.used < s->n ? over_limit(b, err) : no_memory(err);
-    b->f.bytes += b->f.texts.used - before;
     *s = copy;
-    return VV_OK;
+    return b->f.texts.used == before ? VV_OK : vv_build_charge(b, err);
 }
 
 static vv_code keep_opt_text(vv_fold_build *b, vv_opt_str *s, vv_error *err)

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/arena.h"
+#include "base/budget.h"
 #include "base/map.h"
 #include "reader/store.h"
 
@@ -102,16 +103,17 @@ typedef struct vv_fold {
     vv_thread_issue *thread_issues; /* by thread reference */
     size_t thread_issue_count;
     vv_arena texts;
-    size_t bytes;                  /* memory held */
+    vv_budget *budget;             /* where its memory comes from; may be NULL */
+    size_t bytes;                  /* memory held, taken from there */
 } vv_fold;
 
 /*
  * Loads an execution: the data sequences it may be in, bounded (RangeTooLarge beyond 1,000,000 sequences without a
- * file). The result is always a fold; hard errors are in it (failed). VV_ERR_NOMEM and VV_ERR_LIMIT (max_bytes of fold
- * memory) are returned.
+ * file). The result is always a fold; hard errors are in it (failed). Its memory comes out of budget, which outlives it
+ * (NULL: no bound); VV_ERR_NOMEM and VV_ERR_LIMIT (too little is left there) are returned.
  */
 VV_MUST_CHECK vv_code vv_fold_load(vv_fold **ret, const vv_store *store, const vv_stream *stream,
-                                   const vv_execution *execution, size_t max_bytes, vv_error *err);
+                                   const vv_execution *execution, vv_budget *budget, vv_error *err);
 void vv_fold_free(vv_fold *f);
 
 /*

@@ -13,7 +13,6 @@ typedef struct {
 
 typedef struct {
     vv_fold f; /* first: a vv_fold is one of these */
-    size_t max_bytes;
     /* Rows come sorted by key, so the next one is likely the context after the last: a guess that saves the hash. */
     uint32_t next_context;
     bool unsorted; /* contexts don't ascend by key; while they do, a higher key than the last is a new one */
@@ -36,6 +35,8 @@ VV_MUST_CHECK vv_code vv_build_issue(vv_fold_build *b, const vv_issue *issue, vv
  */
 VV_MUST_CHECK vv_code vv_build_settle(vv_fold_build *b, vv_error *err);
 
-/* Makes room for one more item; accounts for it. */
+/* Takes out of the budget, or gives back, what f.bytes does not say yet: what maps and texts have grown by. */
+VV_MUST_CHECK vv_code vv_build_charge(vv_fold_build *b, vv_error *err);
+/* Makes room for one more item, out of the budget. */
 VV_MUST_CHECK vv_code vv_build_room(vv_fold_build *b, void **array, size_t *cap, size_t count, size_t size,
                                     vv_error *err);

@@ -61,8 +61,8 @@ static vv_code load_segment(vv_fold_build *b, loader *l, const vv_seg *seg, vv_e
     vv_group g;
     bool found;
     vv_error why = {0};
-    vv_code rc =
-        vv_seg_group(l->store->source, &l->stream->euid, seg, &b->f.root, b->max_bytes, &l->buffer, &g, &found, &why);
+    vv_code rc = vv_seg_group(l->store->source, &l->stream->euid, seg, &b->f.root, vv_budget_max(b->f.budget),
+                              &l->buffer, &g, &found, &why);
     if (rc == VV_ERR_NOTFOUND)
         return segment_issue(b, VV_ISSUE_MISSING_SEGMENT, seg->sequence, err);
     if (rc == VV_ERR_CORRUPT)
@@ -76,7 +76,8 @@ static vv_code load_segment(vv_fold_build *b, loader *l, const vv_seg *seg, vv_e
     if (!b->first_found)
         b->first_found = seg->sequence;
     b->last_found = seg->sequence;
-    return vv_build_group(b, &g, err);
+    rc = vv_build_group(b, &g, err);
+    return rc == VV_OK ? vv_build_charge(b, err) : rc;
 }
 
 static vv_code missing_run(vv_fold_build *b, uint64_t first, uint64_t last, vv_error *err)
@@ -128,7 +129,7 @@ static vv_code load(vv_fold_build *b, const vv_store *store, const vv_stream *st
         rc = vv_build_issue(b, &(vv_issue){.kind = VV_ISSUE_GROUP_COUNT, .a = r->expected, .b = b->f.groups}, err);
     if (rc == VV_OK && !b->f.failed)
         rc = vv_build_settle(b, err);
-    return rc;
+    return rc == VV_OK ? vv_build_charge(b, err) : rc;
 }
 
 vv_code vv_execution_mentions(bool *ret, const vv_store *store, const vv_stream *stream, const vv_execution *execution,
@@ -165,15 +166,15 @@ static vv_code begin_issues(vv_fold_build *b, vv_error *err)
 }
 
 vv_code vv_fold_load(vv_fold **ret, const vv_store *store, const vv_stream *stream, const vv_execution *execution,
-                     size_t max_bytes, vv_error *err)
+                     vv_budget *budget, vv_error *err)
 {
     vv_fold_build *b = calloc(1, sizeof *b);
     if (!b)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for the fold of an execution");
-    b->max_bytes = max_bytes;
+    b->f.budget = budget;
     b->f.execution = execution;
     b->f.root = execution->root;
-    b->f.texts = vv_arena_init(max_bytes);
+    b->f.texts = vv_arena_init(vv_budget_max(budget));
     vv_map_init(&b->f.context_map, sizeof(vv_context_key));
     vv_map_init(&b->f.thread_map, sizeof(vv_thread_ref));
     vv_map_init(&b->f.span_map, sizeof(vv_call_ref));
@@ -194,6 +195,7 @@ void vv_fold_free(vv_fold *f)
 {
     if (!f)
         return;
+    vv_budget_give(f->budget, f->bytes);
     vv_map_done(&f->context_map);
     vv_map_done(&f->thread_map);
     vv_map_done(&f->span_map);
@@ -230,7 +232,7 @@ vv_code vv_fold_advance(vv_fold **f, const vv_store *store, const vv_stream *str
     vv_load_range r = range_of(stream, execution);
     if (!can_go_on(b, &r)) {
         vv_fold *fresh;
-        vv_code rc = vv_fold_load(&fresh, store, stream, execution, b->max_bytes, err);
+        vv_code rc = vv_fold_load(&fresh, store, stream, execution, b->f.budget, err);
         if (rc != VV_OK)
             return rc;
         vv_fold_free(*f);

@@ -20,7 +20,7 @@ enum {
     PLACE_TRIES = 8,           /* of a store that is made, or replaced, while it is opened */
     BUCKETS = 4096,
     ENTRIES_MAX = 65536,       /* executions of which a digest is kept */
-    DIGEST_SHARE = 4,          /* digests take at most that part of max_bytes, beside the profiles */
+    DIGEST_SHARE = 4,          /* digests take at most that part of the budget */
 };
 
 typedef struct {
@@ -47,7 +47,8 @@ struct vv_library {
     char *arg; /* NULL: the resolver's */
     bool has_index;
     vv_index_options index;
-    size_t max_bytes;
+    vv_budget budget; /* of profiles, digests and tables */
+    vv_tables *tables;
     uint64_t poll_ns;
     pthread_mutex_t refresh; /* held while looking at the source; taken before lock */
     vv_watch *watch;         /* or NULL; under refresh */
@@ -65,11 +66,13 @@ struct vv_library {
     entry *buckets[BUCKETS];
     entry *growing[BUCKETS]; /* by root: the newest one a bucket that had not ended, whose fold can go on */
     entry *newest, *oldest;
-    size_t entries, bytes, digest_bytes;
+    size_t entries, digest_bytes;
     vv_sums *sums;
 };
 
 static _Thread_local uint64_t load_ns;
+
+static bool make_room(void *cls, size_t n);
 
 static uint64_t now_ns(void)
 {
@@ -81,13 +84,22 @@ static uint64_t now_ns(void)
 vv_code vv_library_open(vv_library **ret, const char *arg, size_t max_bytes, uint64_t poll_ns, vv_error *err)
 {
     vv_library *l = calloc(1, sizeof *l);
-    if (!l || !(l->sums = vv_sums_new()) || (arg && !(l->arg = strdup(arg)))) {
-        if (l)
+    if (l) {
+        vv_budget_init(&l->budget, max_bytes);
+        l->budget.release = make_room;
+        l->budget.cls = l;
+        l->tables = vv_tables_new(&l->budget);
+        l->sums = vv_sums_new();
+        l->arg = arg ? strdup(arg) : NULL;
+    }
+    if (!l || !l->tables || !l->sums || (arg && !l->arg)) {
+        if (l) {
+            vv_tables_free(l->tables);
             vv_sums_free(l->sums);
+        }
         free(l);
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a store");
     }
-    l->max_bytes = max_bytes;
     l->poll_ns = poll_ns;
     atomic_store(&l->due_ns, UINT64_MAX);
     pthread_mutex_init(&l->refresh, NULL);
@@ -99,7 +111,7 @@ vv_code vv_library_open(vv_library **ret, const char *arg, size_t max_bytes, uin
 
 size_t vv_library_max_bytes(const vv_library *l)
 {
-    return l->max_bytes;
+    return l->budget.max;
 }
 
 vv_code vv_library_use_index(vv_library *l, const vv_index_options *o, vv_error *err)
@@ -416,13 +428,20 @@ static void link_newest(vv_library *l, entry *e)
     l->newest = e;
 }
 
-static void drop_profile(vv_library *l, entry *e)
+static void drop_profile(entry *e)
 {
-    if (!e->profile)
-        return;
-    l->bytes -= e->profile->bytes;
     vv_profile_free(e->profile);
     e->profile = NULL;
+}
+
+static void drop_digest(vv_library *l, entry *e)
+{
+    if (e->digest) {
+        l->digest_bytes -= vv_digest_bytes(e->digest);
+        vv_budget_give(&l->budget, vv_digest_bytes(e->digest));
+    }
+    vv_digest_free(e->digest);
+    e->digest = NULL;
 }
 
 static entry **growing_of(vv_library *l, const vv_thread_ref *root)
@@ -436,10 +455,8 @@ static void free_entry(vv_library *l, entry *e)
     entry **growing = growing_of(l, &e->root);
     if (*growing == e)
         *growing = NULL;
-    drop_profile(l, e);
-    if (e->digest)
-        l->digest_bytes -= vv_digest_bytes(e->digest);
-    vv_digest_free(e->digest);
+    drop_profile(e);
+    drop_digest(l, e);
     free(e);
 }
 
@@ -454,25 +471,54 @@ static void unlist(vv_library *l, entry *e)
     l->entries--;
 }
 
-static bool has_too_many(const vv_library *l)
+/*
+ * Gives memory back, oldest use first, until so many bytes are free: profiles, then what is known of executions
+ * altogether. What somebody holds stays. True if there was something to give. Under the lock.
+ */
+static bool give_back(vv_library *l, size_t n)
 {
-    return l->entries > ENTRIES_MAX || l->digest_bytes > l->max_bytes / DIGEST_SHARE;
-}
-
-/* Gives memory back, oldest use first; what somebody holds stays. */
-static void trim_entries(vv_library *l)
-{
-    for (entry *e = l->oldest, *newer; e && (l->bytes > l->max_bytes || has_too_many(l)); e = newer) {
+    bool gave = false;
+    for (entry *e = l->oldest; e && vv_budget_left(&l->budget) < n; e = e->newer)
+        if (!e->refs && e->profile) {
+            drop_profile(e);
+            gave = true;
+        }
+    for (entry *e = l->oldest, *newer; e && vv_budget_left(&l->budget) < n; e = newer) {
         newer = e->newer;
         if (e->refs)
             continue;
-        if (has_too_many(l)) {
-            unlist(l, e);
-            free_entry(l, e);
-        } else {
-            drop_profile(l, e);
-        }
+        unlist(l, e);
+        free_entry(l, e);
+        gave = true;
     }
+    return gave;
+}
+
+/* The budget's: called by who loads, without the lock. */
+static bool make_room(void *cls, size_t n)
+{
+    vv_library *l = cls;
+    pthread_mutex_lock(&l->lock);
+    bool gave = give_back(l, n);
+    pthread_mutex_unlock(&l->lock);
+    return vv_tables_give_back(l->tables, n) || gave;
+}
+
+static bool has_too_many(const vv_library *l)
+{
+    return l->entries > ENTRIES_MAX || l->digest_bytes > l->budget.max / DIGEST_SHARE;
+}
+
+static void trim_entries(vv_library *l)
+{
+    for (entry *e = l->oldest, *newer; e && has_too_many(l); e = newer) {
+        newer = e->newer;
+        if (e->refs)
+            continue;
+        unlist(l, e);
+        free_entry(l, e);
+    }
+    give_back(l, 1); /* what was forced upon the budget */
 }
 
 static entry *find_or_add(vv_library *l, const uint8_t key[32])
@@ -519,7 +565,7 @@ static vv_fold *take_growing(vv_library *l, const vv_stream *stream, const vv_ex
         return NULL;
     vv_fold *fold = e->profile->fold;
     e->profile->fold = NULL;
-    drop_profile(l, e);
+    drop_profile(e);
     *at = NULL;
     return fold;
 }
@@ -528,7 +574,7 @@ static vv_code load_fold(vv_library *l, const vv_look *look, const vv_stream *st
                          vv_fold *former, vv_fold **ret, vv_error *err)
 {
     if (!former)
-        return vv_fold_load(ret, look->store, stream, execution, l->max_bytes, err);
+        return vv_fold_load(ret, look->store, stream, execution, &l->budget, err);
     vv_code rc = vv_fold_advance(&former, look->store, stream, execution, err);
     if (rc == VV_OK)
         *ret = former;
@@ -545,7 +591,7 @@ static vv_code load(vv_library *l, const vv_look *look, const vv_stream *stream,
     if (rc != VV_OK)
         return rc;
     vv_profile *p;
-    rc = vv_profile_new(&p, fold, look->store, stream, execution, err);
+    rc = vv_profile_new(&p, fold, l->tables, look->store, stream, execution, err);
     if (rc != VV_OK)
         return rc;
     rc = vv_digest_new(ret_digest, execution, p, err);
@@ -649,7 +695,6 @@ static vv_code acquire(vv_library *l, const vv_look *look, const vv_stream *stre
     }
     if (profile) {
         profile->holder = e;
-        l->bytes += profile->bytes;
         e->profile = profile;
         if (!execution->has_end)
             *growing_of(l, &e->root) = e;
@@ -660,6 +705,7 @@ static vv_code acquire(vv_library *l, const vv_look *look, const vv_stream *stre
         digest->holder = e;
         e->digest = digest;
         l->digest_bytes += vv_digest_bytes(digest);
+        vv_budget_force(&l->budget, vv_digest_bytes(digest));
     }
     trim_entries(l);
     *ret = e;
@@ -721,6 +767,7 @@ void vv_library_close(vv_library *l)
     vv_watch_free(l->watch);
     forget_looks(l, 0);
     vv_place_unref(l->place);
+    vv_tables_free(l->tables);
     pthread_cond_destroy(&l->loaded);
     pthread_mutex_destroy(&l->lock);
     pthread_mutex_destroy(&l->refresh);

@@ -21,8 +21,9 @@ typedef struct {
 
 /*
  * arg names a store as vv_store_path_of takes it (NULL: the resolver's); it need not exist yet, and is resolved anew
- * until it does. max_bytes bounds loaded profiles (the newest one may exceed it). poll_ns is the age up to which a
- * look counts as present where changes are not told, 0 = look at each call.
+ * until it does. max_bytes bounds what is loaded, by all threads together: what nobody uses is given up, oldest use
+ * first, and who would exceed it all the same gets LIMIT. poll_ns is the age up to which a look counts as present where
+ * changes are not told, 0 = look at each call.
  */
 VV_MUST_CHECK vv_code vv_library_open(vv_library **ret, const char *arg, size_t max_bytes, uint64_t poll_ns,
                                       vv_error *err);

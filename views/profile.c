@@ -5,20 +5,36 @@
 #include <stdlib.h>
 
 /* The newest table of the execution's engine that can be read; an engine that grew has named several. */
-static void load_table(vv_profile *p, const vv_store *store, const vv_stream *stream, const vv_execution *execution)
+static vv_code load_table(vv_profile *p, const vv_store *store, const vv_stream *stream, const vv_execution *execution,
+                          vv_error *err)
 {
     uint64_t id = vv_thread_engine(&execution->root);
     for (size_t i = stream->engine_count; i-- > 0 && !p->has_table;) {
         const vv_engine *e = &stream->engines[i];
         if (e->id != id || !e->has_table)
             continue;
-        vv_error ignored = {0};
-        p->has_table = vv_engine_table(store->source, e, &p->table, &ignored) == VV_OK;
-        if (!p->has_table) {
-            p->table = (vv_function_table){0};
+        vv_error why = {0};
+        vv_code rc = vv_tables_get(p->tables, store->source, e, &p->shared, &why);
+        if (rc == VV_ERR_NOMEM || rc == VV_ERR_LIMIT)
+            return vv_fail(err, rc, "%s", why.msg);
+        p->has_table = rc == VV_OK;
+        if (p->has_table)
+            p->table = *vv_shared_table_see(p->shared);
+        else
             p->lacks_newest_table = true;
-        }
     }
+    return VV_OK;
+}
+
+/* Takes what stands here by now out of the budget. */
+static vv_code charge(vv_profile *p, vv_error *err)
+{
+    size_t held = sizeof *p + vv_tree_bytes(&p->tree);
+    if (!vv_budget_take(p->budget, held - p->bytes))
+        return vv_fail(err, VV_ERR_LIMIT, "an execution needs more than is left of %zu bytes",
+                       vv_budget_max(p->budget));
+    p->bytes = held;
+    return VV_OK;
 }
 
 static uint32_t count_overflow(const vv_fold *f)
@@ -127,6 +143,8 @@ static vv_code build(vv_profile *p, vv_error *err)
     const vv_fold *f = p->fold;
     p->context_count = f->failed ? 0 : (uint32_t)f->context_count;
     vv_code rc = vv_tree_make(&p->tree, f->failed ? 0 : p->context_count + count_overflow(f), err);
+    if (rc == VV_OK)
+        rc = charge(p, err);
     if (rc == VV_OK) {
         for (uint32_t i = 0; i < p->context_count; i++)
             fill_context(&p->tree.nodes[i], f, &f->contexts[i]);
@@ -136,12 +154,11 @@ static vv_code build(vv_profile *p, vv_error *err)
     }
     if (rc == VV_OK)
         rc = name_functions(p, err);
-    p->bytes = sizeof *p + f->bytes + vv_tree_bytes(&p->tree);
-    return rc;
+    return rc == VV_OK ? charge(p, err) : rc;
 }
 
-vv_code vv_profile_new(vv_profile **ret, vv_fold *fold, const vv_store *store, const vv_stream *stream,
-                       const vv_execution *execution, vv_error *err)
+vv_code vv_profile_new(vv_profile **ret, vv_fold *fold, vv_tables *tables, const vv_store *store,
+                       const vv_stream *stream, const vv_execution *execution, vv_error *err)
 {
     vv_profile *p = calloc(1, sizeof *p);
     if (!p) {
@@ -149,8 +166,11 @@ vv_code vv_profile_new(vv_profile **ret, vv_fold *fold, const vv_store *store, c
         return vv_fail(err, VV_ERR_NOMEM, "no memory for an execution");
     }
     p->fold = fold;
-    load_table(p, store, stream, execution);
-    vv_code rc = build(p, err);
+    p->tables = tables;
+    p->budget = fold->budget;
+    vv_code rc = load_table(p, store, stream, execution, err);
+    if (rc == VV_OK)
+        rc = build(p, err);
     if (rc != VV_OK) {
         vv_profile_free(p);
         return rc;
@@ -164,7 +184,8 @@ void vv_profile_free(vv_profile *p)
     if (!p)
         return;
     vv_fold_free(p->fold);
-    vv_function_table_done(&p->table);
+    vv_tables_release(p->tables, p->shared);
     vv_tree_clear(&p->tree);
+    vv_budget_give(p->budget, p->bytes);
     free(p);
 }

@@ -7,23 +7,28 @@
 #pragma once
 
 #include "reader/fold.h"
+#include "views/tables.h"
 #include "views/tree.h"
 
 typedef struct {
     vv_fold *fold;
-    vv_function_table table;
+    vv_function_table table;      /* the shared one's */
+    vv_shared_table *shared;
     bool has_table;
     bool lacks_newest_table; /* a table that the engine named last could not be read */
 
     vv_tree tree;
     uint32_t context_count;       /* the first nodes; overflow buckets follow */
-    size_t bytes;                 /* memory held, the fold's included */
+    vv_tables *tables;
+    vv_budget *budget;            /* the fold's */
+    size_t bytes;                 /* of it, for what stands here: the fold and the shared table have their own */
     void *holder;                 /* the library's */
 } vv_profile;
 
 /*
- * Builds around a fold, which it takes over on every path. stream and execution are only read here. NOMEM is returned.
+ * Builds around a fold, which it takes over on every path, out of the fold's budget and tables (NULL where no engine
+ * names one), which outlive it. stream and execution are only read here. NOMEM and LIMIT are returned.
  */
-VV_MUST_CHECK vv_code vv_profile_new(vv_profile **ret, vv_fold *fold, const vv_store *store, const vv_stream *stream,
-                                     const vv_execution *execution, vv_error *err);
+VV_MUST_CHECK vv_code vv_profile_new(vv_profile **ret, vv_fold *fold, vv_tables *tables, const vv_store *store,
+                                     const vv_stream *stream, const vv_execution *execution, vv_error *err);
 void vv_profile_free(vv_profile *p);

@@ -80,7 +80,7 @@ static inline void disk_fold_text(FILE *f, const vv_store *s, const vv_stream *s
     vv_fold *fold = NULL;
     char issues[256];
     vv_error err = {0};
-    ck_assert_msg(vv_fold_load(&fold, s, st, e, (size_t)1 << 28, &err) == VV_OK, "%s", err.msg);
+    ck_assert_msg(vv_fold_load(&fold, s, st, e, NULL, &err) == VV_OK, "%s", err.msg);
     test_issue_text(fold, issues, sizeof issues);
     fprintf(f, "  %" PRIu64 " %s groups=%" PRIu64 " contexts=%zu issues=%s\n", vv_thread_number(&e->root),
             vv_index_state_name(e->index_state), fold->groups, fold->context_count, issues);

@@ -85,7 +85,7 @@ START_TEST(an_execution_reads_its_own_groups_only)
     const vv_stream *st = vv_store_stream(s, &f.t.euid);
     uint64_t before = vv_source_bytes_read(source);
     vv_fold *fold = NULL;
-    ck_assert(vv_fold_load(&fold, s, st, vv_stream_execution(st, &root), 1 << 28, NULL) == VV_OK);
+    ck_assert(vv_fold_load(&fold, s, st, vv_stream_execution(st, &root), NULL, NULL) == VV_OK);
     /* One of three equal groups between a header and a seal. */
     uint64_t size = f.t.bytes[4].len;
     ck_assert(strstr(f.t.paths[4], "data/00000000000000000003"));

@@ -250,7 +250,7 @@ static inline vv_fold *test_load(const test_store *t, uint64_t root)
     ck_assert_ptr_nonnull(e);
     vv_fold *f = NULL;
     vv_error err = {0};
-    ck_assert_msg(vv_fold_load(&f, t->store, s, e, (size_t)1 << 30, &err) == VV_OK, "%s", err.msg);
+    ck_assert_msg(vv_fold_load(&f, t->store, s, e, NULL, &err) == VV_OK, "%s", err.msg);
     return f;
 }
 

@@ -722,12 +722,16 @@ START_TEST(memory_is_bounded)
     vv_error err = {0};
     vv_code last = VV_ERR_LIMIT;
     for (size_t max = 1 << 12; max <= 1 << 22; max *= 2) {
-        vv_code rc = vv_fold_load(&f, t.store, s, &s->executions[0], max, &err);
+        vv_budget budget;
+        vv_budget_init(&budget, max);
+        vv_code rc = vv_fold_load(&f, t.store, s, &s->executions[0], &budget, &err);
         ck_assert(rc == VV_OK || rc == VV_ERR_LIMIT);
         if (rc == VV_OK) {
             ck_assert_uint_le(f->bytes, max);
+            ck_assert_uint_eq(budget.used, f->bytes);
             vv_fold_free(f);
         }
+        ck_assert_uint_eq(budget.used, 0);
         vv_error_clear(&err);
         last = rc;
     }
@@ -762,7 +766,7 @@ START_TEST(advancing_equals_loading)
         const vv_execution *e = vv_stream_execution(s, &root);
         vv_error err = {0};
         if (!f)
-            ck_assert(vv_fold_load(&f, t->store, s, e, 1 << 20, &err) == VV_OK);
+            ck_assert(vv_fold_load(&f, t->store, s, e, NULL, &err) == VV_OK);
         else
             ck_assert(vv_fold_advance(&f, t->store, s, e, &err) == VV_OK);
         vv_fold *whole = test_load(t, 1);

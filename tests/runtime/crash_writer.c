@@ -92,7 +92,7 @@ static int judge_execution(const look *l, const vv_stream *stream, const vv_exec
 {
     vv_fold *f = NULL;
     vv_error err = {0};
-    if (vv_fold_load(&f, l->store, stream, x, 1 << 28, &err) != VV_OK || f->failed)
+    if (vv_fold_load(&f, l->store, stream, x, NULL, &err) != VV_OK || f->failed)
         return complain(f ? f->error.msg : err.msg, x);
     vv_counters sum = {0};
     bool defined = true;

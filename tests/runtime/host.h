@@ -138,7 +138,7 @@ static inline void look_fold(look *l, size_t stream, size_t execution)
     l->execution = &l->stream->executions[execution];
     vv_fold_free(l->fold);
     vv_function_table_done(&l->table);
-    ck_assert_msg(vv_fold_load(&l->fold, l->store, l->stream, l->execution, 1 << 30, &err) == VV_OK, "%s", err.msg);
+    ck_assert_msg(vv_fold_load(&l->fold, l->store, l->stream, l->execution, NULL, &err) == VV_OK, "%s", err.msg);
     ck_assert_msg(!l->fold->failed, "%s: %s", l->fold->error.name, l->fold->error.msg);
     ck_assert_ptr_nonnull(l->execution->engine);
     ck_assert_msg(vv_engine_table(l->source, l->execution->engine, &l->table, &err) == VV_OK, "%s", err.msg);

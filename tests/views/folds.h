@@ -62,6 +62,6 @@ static inline vv_profile *test_profile(test_fold *t)
     vv_execution execution = {.status = VV_EXEC_SUCCEEDED};
     vv_profile *p;
     vv_error err = {0};
-    ck_assert_msg(vv_profile_new(&p, t->fold, &store, &stream, &execution, &err) == VV_OK, "%s", err.msg);
+    ck_assert_msg(vv_profile_new(&p, t->fold, NULL, &store, &stream, &execution, &err) == VV_OK, "%s", err.msg);
     return p;
 }
