@@ -10,6 +10,7 @@ const vv_cli_verb *const vv_cli_verbs[] = {
     &vv_verb_spans,
     &vv_verb_errors,
     &vv_verb_context,
+    &vv_verb_search,
     &vv_verb_threads,
     &vv_verb_value,
     &vv_verb_dump,

@@ -39,7 +39,7 @@ void vv_page_meta(vv_json *j, const vv_page_facts *facts)
     static const char *const formats[] = {"profiles-v1", "tar", "tar.gz", "tar.zst", "zip"};
     static const char *const encodings[] = {"gzip", "zstd"};
     static const char *const features[] = {"executions", "functions", "flame", "spans", "errors", "threads",
-                                           "contexts", "values", "as_of", "live"};
+                                           "contexts", "search", "values", "as_of", "live"};
     vv_json_obj(j);
     vv_json_kv_cstr(j, "api", "v1");
     vv_json_kv_cstr(j, "version", PACKAGE_VERSION);

@@ -3,6 +3,7 @@
 #include "views/answer.h"
 
 #include "views/functions.h"
+#include "views/search.h"
 #include "views/streams.h"
 #include "views/values.h"
 
@@ -84,4 +85,9 @@ vv_code vv_answer_value(vv_answer *a, vv_query *q, vv_error *err)
 vv_code vv_answer_value_uses(vv_answer *a, vv_query *q, vv_error *err)
 {
     return whole(a, q, vv_view_value_uses, err);
+}
+
+vv_code vv_answer_search(vv_answer *a, vv_query *q, vv_error *err)
+{
+    return whole(a, q, vv_view_search, err);
 }

@@ -1,7 +1,7 @@
 /* Summaries that an index tells again are those that folding gives, and nothing is folded for them. */
 #include "config.h"
 
-#include "views/library.h"
+#include "views/answer.h"
 
 #include <pthread.h>
 
@@ -61,6 +61,42 @@ START_TEST(nothing_is_folded_twice)
     ck_assert_uint_eq(f.d.bytes_read, f.d.bytes_opened);
     ck_assert_str_eq(f.d.said, "");
     same(&f.d, ":memory:");
+    end(&f);
+}
+END_TEST
+
+/* Data read for an answer about the whole store, once the index is there. */
+static uint64_t data_read_for(disk *d, vv_view *view, const char *name, const char *value, vv_code want)
+{
+    vv_library *l = NULL;
+    const vv_look *look;
+    vv_error err = {0};
+    const vv_index_options o = {.path = d->index};
+    const vv_param p = {vv_cstr(name), vv_cstr(value)};
+    ck_assert(vv_library_open(&l, d->root, 1 << 28, 0, &err) == VV_OK);
+    ck_assert(vv_library_use_index(l, &o, &err) == VV_OK);
+    ck_assert(vv_library_look(l, &look, &err) == VV_OK);
+    uint64_t before = vv_source_bytes_read(look->store->source);
+    vv_query q = {.library = l, .look = look, .params = &p, .param_count = name != NULL, .id = vv_cstr(value)};
+    vv_answer a;
+    vv_answer_init(&a);
+    ck_assert_int_eq(view(&a, &q, &err), want);
+    vv_answer_done(&a);
+    uint64_t after = vv_source_bytes_read(look->store->source);
+    vv_look_release(l, look);
+    vv_library_close(l);
+    return after - before;
+}
+
+/* The summaries' filters say of each execution that it has neither the context nor the text. */
+START_TEST(what_is_nowhere_is_looked_for_in_no_data)
+{
+    static const char nowhere[] = "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210";
+    fixture f;
+    begin(&f);
+    same(&f.d, f.d.index);
+    ck_assert_uint_eq(data_read_for(&f.d, vv_answer_context, NULL, nowhere, VV_ERR_NOTFOUND), 0);
+    ck_assert_uint_eq(data_read_for(&f.d, vv_answer_search, "q", "no such name", VV_OK), 0);
     end(&f);
 }
 END_TEST
@@ -291,6 +327,7 @@ int main(void)
 {
     TCase *c = test_case("summaries", 60);
     tcase_add_test(c, nothing_is_folded_twice);
+    tcase_add_test(c, what_is_nowhere_is_looked_for_in_no_data);
     tcase_add_test(c, a_profile_after_its_digest);
     tcase_add_loop_test(c, what_changes_is_folded_anew, 0, VV_ARRAY_LEN(changes));
     tcase_add_test(c, many_threads);
