@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 struct vv_body {
+    const vv_body_source *source; /* NULL: the answer is */
+    void *state;
     vv_answer answer;
     vv_compressor *z;
     vv_wr out;        /* what the compressor gave */
@@ -27,10 +29,22 @@ vv_body *vv_body_new(vv_answer *answer, vv_coding coding)
     return b;
 }
 
+vv_body *vv_body_of(const vv_body_source *source, void *state)
+{
+    vv_body *b = calloc(1, sizeof *b);
+    if (b) {
+        b->source = source;
+        b->state = state;
+    }
+    return b;
+}
+
 void vv_body_free(vv_body *b)
 {
     if (!b)
         return;
+    if (b->source)
+        b->source->free(b->state);
     vv_answer_done(&b->answer);
     vv_compressor_free(b->z);
     vv_wr_done(&b->out);
@@ -63,6 +77,8 @@ static bool refill(vv_body *b, bool *ret_failed)
 
 ssize_t vv_body_read(vv_body *b, char *buf, size_t cap)
 {
+    if (b->source)
+        return b->source->read(b->state, buf, cap);
     bool failed = false;
     if (!refill(b, &failed))
         return failed ? -1 : 0;

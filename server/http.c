@@ -60,6 +60,7 @@ struct call {
     char *target;
     size_t uploaded;
     bool counted, met;
+    bool patient; /* the connection's own timeout was set */
 };
 
 static uint64_t now_ns(void)
@@ -118,7 +119,7 @@ static void end_request(call *c)
     free(c->target);
     c->target = NULL;
     c->uploaded = 0;
-    c->counted = c->met = false;
+    c->counted = c->met = c->patient = false;
 }
 
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
@@ -159,11 +160,13 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
                          enum MHD_RequestTerminationCode code)
 {
     (void)cls;
-    (void)connection;
     (void)code;
-    if (*con_cls) {
-        end_request(*con_cls);
-        start_waiting(*con_cls);
+    call *c = *con_cls;
+    if (c) {
+        if (c->patient)
+            MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)TIMEOUT_SECONDS);
+        end_request(c);
+        start_waiting(c);
     }
     *con_cls = NULL;
 }
@@ -186,6 +189,7 @@ static enum MHD_Result read_header(void *cls, enum MHD_ValueKind kind, const cha
         {"Cookie", &rq->cookie, NULL},
         {"Range", &rq->range, NULL},
         {"If-Range", &rq->if_range, NULL},
+        {"Last-Event-ID", &rq->last_event_id, NULL},
     };
     (void)kind;
     (void)value_len;
@@ -270,10 +274,12 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         return c->uploaded > UPLOAD_MAX ? MHD_NO : MHD_YES;
     }
     stop_waiting(c);
-    vv_request rq = {.method = method, .target = c->target};
+    vv_request rq = {.method = method, .target = c->target, .socket = &c->fd};
     vv_response rs = {0};
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, read_header, &rq);
     vv_server_handle(h->server, &rq, &rs);
+    if (rs.patience_s)
+        c->patient = MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, rs.patience_s) == MHD_YES;
     enum MHD_Result result = send_response(connection, &rs, strcmp(method, "HEAD") == 0);
     vv_response_done(&rs);
     return result;
@@ -398,6 +404,7 @@ vv_code vv_http_start(vv_http **ret, vv_server *server, const vv_http_options *o
     h->server = server;
     h->fd = -1;
     h->connections = connection_limit();
+    vv_server_limit_followers(server, h->connections / 2);
     pthread_mutex_init(&h->lock, NULL);
     atomic_store(&h->last_ns, now_ns());
     vv_code rc = VV_OK;
@@ -440,6 +447,7 @@ void vv_http_stop(vv_http *h, uint64_t drain_ns)
     MHD_socket fd = MHD_quiesce_daemon(h->daemon);
     if (fd != MHD_INVALID_SOCKET)
         shutdown(fd, SHUT_RDWR);
+    vv_server_stop(h->server);
     uint64_t until = now_ns() + drain_ns;
     while (atomic_load(&h->active) && now_ns() < until)
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);

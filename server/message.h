@@ -14,6 +14,8 @@ typedef struct {
     unsigned origin_count;
     const char *origin;
     const char *accept, *accept_encoding, *if_none_match, *authorization, *cookie, *range, *if_range; /* or NULL */
+    const char *last_event_id;   /* or NULL */
+    const int *socket;           /* of the client, where there is one */
 } vv_request;
 
 enum { VV_HEADERS_MAX = 16, VV_HEADER_VALUE = 320 };
@@ -33,6 +35,7 @@ typedef struct {
     vv_body *body;        /* a body that is produced as it is read */
     bool has_body_len;    /* of body: its length is known before */
     uint64_t body_len;
+    unsigned patience_s; /* the connection may be silent for so long; 0: as any other */
 } vv_response;
 
 void vv_response_done(vv_response *r); /* frees the body; accepts a zeroed one */

@@ -131,11 +131,32 @@ static void body_json(vv_json *j, const char *description, const char *type, con
     vv_json_end_obj(j);
 }
 
+/* One object, or a stream of them. */
+static void follow_json(vv_json *j, const vv_route *r)
+{
+    static const char *const streams[] = {"text/event-stream", "application/x-ndjson"};
+    vv_json_obj(j);
+    vv_json_kv_cstr(j, "description", r->answers);
+    vv_json_kv_obj(j, "content");
+    vv_json_kv_obj(j, JSON_TYPE);
+    kv_ref(j, "schema", "schemas", r->schema);
+    vv_json_end_obj(j);
+    for (size_t i = 0; i < VV_ARRAY_LEN(streams); i++) {
+        vv_json_kv_obj(j, streams[i]);
+        vv_json_end_obj(j);
+    }
+    vv_json_end_obj(j);
+    vv_json_end_obj(j);
+}
+
 static void responses_json(vv_json *j, const vv_route *r)
 {
     vv_json_kv_obj(j, "responses");
     vv_json_key(j, "200");
-    body_json(j, r->answers, r->schema ? JSON_TYPE : BYTES_TYPE, r->schema, true);
+    if (r->follow)
+        follow_json(j, r);
+    else
+        body_json(j, r->answers, r->schema ? JSON_TYPE : BYTES_TYPE, r->schema, true);
     if (r->raw) {
         vv_json_key(j, "206");
         body_json(j, "the range that was asked for", BYTES_TYPE, NULL, true);

@@ -39,6 +39,8 @@ static const struct {
                           "Check that the directory is a readable store"},
     [VV_PROBLEM_BUSY] = {503, "limit", "The answer exceeds the server's memory",
                          "Start varve serve with a larger --memory"},
+    [VV_PROBLEM_FOLLOWERS] = {503, "too-many-followers", "No more can follow the store at a time",
+                              "Close another follower, or ask from time to time (If-None-Match makes that cheap)"},
 };
 
 void vv_problem_set(vv_problem *p, vv_problem_kind kind, const char *fmt, ...)
@@ -99,6 +101,8 @@ void vv_problem_respond(vv_response *r, const vv_problem *p)
     vv_response_header(r, "Cache-Control", "no-store");
     if (p->kind == VV_PROBLEM_METHOD)
         vv_response_header(r, "Allow", "GET, HEAD");
+    if (p->kind == VV_PROBLEM_FOLLOWERS)
+        vv_response_header(r, "Retry-After", "5");
     if (p->kind == VV_PROBLEM_UNAUTHORIZED)
         vv_response_header(r, "WWW-Authenticate", "Bearer");
     if (vv_json_done(&j))

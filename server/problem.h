@@ -20,6 +20,7 @@ typedef enum {
     VV_PROBLEM_INTERNAL,
     VV_PROBLEM_STORE,
     VV_PROBLEM_BUSY,
+    VV_PROBLEM_FOLLOWERS,
 } vv_problem_kind;
 
 typedef struct {

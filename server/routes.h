@@ -35,6 +35,7 @@ typedef struct {
     vv_route_stamp *stamp;        /* of a view that does not go by the state of the store: what it goes by */
     void (*page)(vv_json *j, const vv_page_facts *facts);
     bool raw;                     /* a value's body */
+    bool follow;                  /* changes as they happen */
 } vv_route;
 
 extern const vv_route vv_routes[];

@@ -15,13 +15,21 @@
 #include "base/text.h"
 #include "server/assets.h"
 #include "server/etag.h"
+#include "server/follow.h"
 #include "server/routes.h"
 #include "server/token.h"
 
-enum { COMPRESS_MIN = 1024, POLL_NS = 20000000, BUILD_TEXT = 64, PAGE_MAX = 1024 * 1024 };
+enum {
+    COMPRESS_MIN = 1024,
+    POLL_NS = 20000000,
+    BUILD_TEXT = 64,
+    PAGE_MAX = 1024 * 1024,
+    FOLLOW_MAX = 64 * 1024 * 1024,
+};
 
 struct vv_server {
     vv_library *library;
+    vv_hub *hub;
     vv_guard guard;
     char *web_dir, *store_name, *token_text;
     vv_token token;
@@ -108,7 +116,9 @@ vv_code vv_server_new(vv_server **ret, const vv_server_options *o, vv_error *err
     if (rc == VV_OK)
         rc = vv_library_open(&s->library, o->store, o->memory_bytes, POLL_NS, err);
     if (rc == VV_OK)
-        rc = vv_library_watch(s->library, NULL, NULL, err);
+        rc = vv_hub_new(&s->hub, s->library, NULL, err);
+    if (rc == VV_OK)
+        rc = vv_library_watch(s->library, vv_hub_notice, s->hub, err);
     if (rc == VV_OK && o->index)
         rc = vv_library_use_index(s->library, o->index, err);
     if (rc == VV_OK)
@@ -125,11 +135,22 @@ void vv_server_free(vv_server *s)
 {
     if (!s)
         return;
+    vv_hub_free(s->hub);
     vv_library_close(s->library);
     free(s->store_name);
     free(s->web_dir);
     free(s->token_text);
     free(s);
+}
+
+void vv_server_limit_followers(vv_server *s, unsigned n)
+{
+    vv_hub_limit(s->hub, n);
+}
+
+void vv_server_stop(vv_server *s)
+{
+    vv_hub_stop(s->hub);
 }
 
 void vv_server_set_guard(vv_server *s, const vv_guard *g)
@@ -200,17 +221,22 @@ static void refuse_error(exchange *x, const vv_query *q, const vv_error *err)
     vv_problem_respond(x->rs, &p);
 }
 
+static void refuse_store(exchange *x, const vv_error *err)
+{
+    vv_problem p;
+    if (err->code == VV_ERR_NOTFOUND)
+        vv_problem_set(&p, VV_PROBLEM_NO_STORE, "waiting for %s to appear", x->server->store_name);
+    else
+        vv_problem_set(&p, VV_PROBLEM_STORE, "%s", err->name ? err->name : "opening the store failed");
+    vv_problem_respond(x->rs, &p);
+}
+
 static bool take_look(exchange *x, const vv_look **ret)
 {
     vv_error err = {0};
-    vv_problem p;
     if (vv_library_look(x->server->library, ret, &err) == VV_OK)
         return true;
-    if (err.code == VV_ERR_NOTFOUND)
-        vv_problem_set(&p, VV_PROBLEM_NO_STORE, "waiting for %s to appear", x->server->store_name);
-    else
-        vv_problem_set(&p, VV_PROBLEM_STORE, "%s", err.name ? err.name : "opening the store failed");
-    vv_problem_respond(x->rs, &p);
+    refuse_store(x, &err);
     return false;
 }
 
@@ -253,10 +279,15 @@ static void make_etag(const exchange *x, const char *generation, char out[65])
     vv_hex(out, sum, sizeof sum);
 }
 
-/* What a 304 says too. */
+/* What a 304 says too. No etag: of what is never the same again. */
 static void caching_headers(exchange *x, const char *etag, vv_coding coding)
 {
     const char *name = vv_coding_name(coding);
+    if (!etag) {
+        vv_response_header(x->rs, "Cache-Control", "no-store");
+        vv_response_header(x->rs, "Vary", "Accept, Accept-Encoding");
+        return;
+    }
     vv_response_header(x->rs, "Cache-Control", "no-cache");
     vv_response_header(x->rs, "Vary", "Accept-Encoding");
     vv_response_header(x->rs, "ETag", "\"%s%s%s\"", etag, name ? "-" : "", name ? name : "");
@@ -391,6 +422,41 @@ static void serve_raw(exchange *x, const vv_route_ids *ids)
     vv_look_release(x->server->library, look);
 }
 
+/* A single answer that is there already: nobody waits for it, and it has a length. */
+static bool tell_at_once(exchange *x, const vv_follow_ask *ask)
+{
+    vv_wr w = vv_wr_growing(FOLLOW_MAX);
+    bool tells = ask->form == VV_FOLLOW_ONCE && vv_hub_tell(x->server->hub, ask->cursor, &w);
+    if (tells && (!vv_wr_ok(&w) || !respond_whole(x, &w, NULL, vv_coding_choose(x->rq->accept_encoding))))
+        refuse(x, VV_PROBLEM_BUSY, NULL, "no memory for the answer");
+    vv_wr_done(&w);
+    return tells;
+}
+
+static void serve_follow(exchange *x)
+{
+    vv_query q = {.library = x->server->library, .params = x->target.params, .param_count = x->target.param_count};
+    vv_error err = {0};
+    vv_follow_ask ask;
+    const vv_look *look;
+    if (vv_follow_check(&ask, x->rq, &q, &err) != VV_OK) {
+        refuse_error(x, &q, &err);
+        return;
+    }
+    /* What was committed before the request is told, or known to who follows; no store yet is a state too. */
+    uint64_t from = now_ns();
+    if (vv_library_look(x->server->library, &look, &err) == VV_OK) {
+        vv_look_release(x->server->library, look);
+    } else if (err.code != VV_ERR_NOTFOUND) {
+        refuse_store(x, &err);
+        return;
+    }
+    x->index_ns = now_ns() - from;
+    vv_error_clear(&err);
+    if (!tell_at_once(x, &ask) && vv_follow_respond(x->rs, x->rq, &ask, x->server->hub, &err) != VV_OK)
+        refuse(x, err.code == VV_ERR_NOMEM ? VV_PROBLEM_BUSY : VV_PROBLEM_FOLLOWERS, NULL, err.msg);
+}
+
 bool vv_server_has_store(vv_server *s)
 {
     const vv_look *look;
@@ -454,6 +520,8 @@ static void serve(exchange *x)
         serve_view(x, r, &ids);
     else if (r && r->raw)
         serve_raw(x, &ids);
+    else if (r && r->follow)
+        serve_follow(x);
     else if (r)
         serve_page(x, r);
     else if (x->target.param_count)

@@ -21,6 +21,10 @@ typedef struct vv_server vv_server;
 VV_MUST_CHECK vv_code vv_server_new(vv_server **ret, const vv_server_options *o, vv_error *err);
 /* Whether the store is there now. Any thread. */
 bool vv_server_has_store(vv_server *s);
+/* At most so many may follow the store at a time. Before the first request. */
+void vv_server_limit_followers(vv_server *s, unsigned n);
+/* Ends those who follow the store, whose answers would never end, and lets nobody else. Any thread. */
+void vv_server_stop(vv_server *s);
 void vv_server_free(vv_server *s); /* after all responses are done */
 
 /* Hosts and port are known once the server listens; before the first request. */

@@ -1,0 +1,196 @@
+#include "config.h"
+
+#include "server/feed.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/sha256.h"
+#include "base/text.h"
+
+typedef struct {
+    vv_euid euid;
+    bool alive, gone;
+    uint64_t meta, data;           /* contiguous */
+    uint64_t meta_high, data_high;
+    uint8_t runs[VV_SHA256_BYTES]; /* of what is missing; zero where nothing is */
+    uint64_t turn;                 /* of its last change */
+} line;
+
+struct vv_feed {
+    uint64_t epoch, now;
+    uint64_t oldest; /* turn from which on all changes are known */
+    bool has_store;
+    uint8_t generation[32];
+    line *lines; /* by id, gone ones among them */
+    size_t count, gone;
+};
+
+vv_feed *vv_feed_new(uint64_t epoch)
+{
+    vv_feed *f = calloc(1, sizeof *f);
+    if (f)
+        f->epoch = epoch;
+    return f;
+}
+
+void vv_feed_free(vv_feed *f)
+{
+    if (!f)
+        return;
+    free(f->lines);
+    free(f);
+}
+
+static void hash_runs(vv_sha256_ctx *c, const vv_range *runs, size_t count)
+{
+    uint8_t b[16];
+    for (size_t i = 0; i < count; i++) {
+        vv_put64(b, runs[i].first);
+        vv_put64(b + 8, runs[i].last);
+        vv_sha256_update(c, b, sizeof b);
+    }
+    vv_put64(b, count);
+    vv_sha256_update(c, b, 8);
+}
+
+static line line_of(const vv_stream *s)
+{
+    line n = {.euid = s->euid, .alive = s->alive, .meta = s->meta_contiguous, .data = s->data_contiguous,
+              .meta_high = s->meta_high, .data_high = s->data_high};
+    if (s->meta_bad_count || s->data_bad_count) {
+        vv_sha256_ctx c;
+        vv_sha256_init(&c);
+        hash_runs(&c, s->meta_bad, s->meta_bad_count);
+        hash_runs(&c, s->data_bad, s->data_bad_count);
+        vv_sha256_final(&c, n.runs);
+    }
+    return n;
+}
+
+static bool is_same(const line *a, const line *b)
+{
+    return a->alive == b->alive && a->gone == b->gone && a->meta == b->meta && a->data == b->data
+        && a->meta_high == b->meta_high && a->data_high == b->data_high
+        && memcmp(a->runs, b->runs, sizeof a->runs) == 0;
+}
+
+/* Lines of what was known and of what is there now, merged by id. */
+static void merge(vv_feed *f, line *out, const vv_store *store)
+{
+    size_t streams = store ? store->stream_count : 0, n = 0;
+    f->gone = 0;
+    for (size_t i = 0, k = 0; i < f->count || k < streams;) {
+        int c = i == f->count  ? 1
+                : k == streams ? -1
+                               : memcmp(f->lines[i].euid.b, store->streams[k].euid.b, sizeof(vv_euid));
+        line next = c < 0 ? f->lines[i] : line_of(&store->streams[k]);
+        if (c < 0)
+            next.gone = true;
+        next.turn = c <= 0 && is_same(&next, &f->lines[i]) ? f->lines[i].turn : f->now;
+        f->gone += next.gone;
+        out[n++] = next;
+        i += c <= 0;
+        k += c >= 0;
+    }
+    f->count = n;
+}
+
+/* Those who come with an older turn get the whole state henceforth. */
+static void forget_gone(vv_feed *f)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < f->count; i++)
+        if (!f->lines[i].gone)
+            f->lines[kept++] = f->lines[i];
+    f->count = kept;
+    f->gone = 0;
+    f->oldest = f->now;
+}
+
+bool vv_feed_turn(vv_feed *f, const vv_look *look)
+{
+    const vv_store *store = look ? look->store : NULL;
+    if (f->has_store == (store != NULL)
+        && (!store || memcmp(f->generation, store->generation, sizeof f->generation) == 0))
+        return false;
+    line *lines = malloc((f->count + (store ? store->stream_count : 0) + 1) * sizeof *lines);
+    if (!lines)
+        return false;
+    f->now++;
+    f->has_store = store != NULL;
+    if (store)
+        memcpy(f->generation, store->generation, sizeof f->generation);
+    merge(f, lines, store);
+    free(f->lines);
+    f->lines = lines;
+    if (f->gone > VV_FEED_GONE)
+        forget_gone(f);
+    return true;
+}
+
+uint64_t vv_feed_now(const vv_feed *f)
+{
+    return f->now;
+}
+
+void vv_feed_cursor(const vv_feed *f, uint64_t turn, char out[VV_FEED_CURSOR])
+{
+    snprintf(out, VV_FEED_CURSOR, "%016llx-%llu", (unsigned long long)f->epoch, (unsigned long long)turn);
+}
+
+bool vv_feed_knows(const vv_feed *f, uint64_t turn)
+{
+    return turn >= f->oldest && turn <= f->now;
+}
+
+bool vv_feed_find(const vv_feed *f, vv_str cursor, uint64_t *ret_turn)
+{
+    char text[VV_FEED_CURSOR], again[VV_FEED_CURSOR];
+    if (cursor.n < 18 || cursor.n >= sizeof text)
+        return false;
+    memcpy(text, cursor.p, cursor.n);
+    text[cursor.n] = 0;
+    uint64_t turn = strtoull(text + 17, NULL, 10);
+    vv_feed_cursor(f, turn, again);
+    *ret_turn = turn;
+    return strcmp(text, again) == 0 && vv_feed_knows(f, turn);
+}
+
+static void line_json(vv_json *j, const line *l)
+{
+    vv_json_obj(j);
+    vv_json_kv_hex(j, "euid", l->euid.b, sizeof l->euid.b);
+    vv_json_kv_bool(j, "alive", l->alive && !l->gone);
+    if (l->gone) {
+        vv_json_key(j, "high_water");
+        vv_json_null(j);
+    } else {
+        vv_json_kv_obj(j, "high_water");
+        vv_json_kv_u64(j, "meta", l->meta);
+        vv_json_kv_u64(j, "data", l->data);
+        vv_json_end_obj(j);
+    }
+    vv_json_end_obj(j);
+}
+
+void vv_feed_json(vv_json *j, const vv_feed *f, const uint64_t *since)
+{
+    char cursor[VV_FEED_CURSOR], generation[65];
+    vv_feed_cursor(f, f->now, cursor);
+    vv_hex(generation, f->generation, sizeof f->generation);
+    const char *state = f->has_store ? generation : NULL;
+    vv_json_obj(j);
+    vv_json_kv_cstr(j, "cursor", cursor);
+    vv_json_kv_cstr(j, "generation", state);
+    vv_json_kv_cstr(j, "as_of", state);
+    vv_json_kv_bool(j, "changed", !since || *since != f->now);
+    vv_json_kv_bool(j, "full", !since);
+    vv_json_kv_arr(j, "streams");
+    for (size_t i = 0; i < f->count; i++)
+        if (since ? f->lines[i].turn > *since : !f->lines[i].gone)
+            line_json(j, &f->lines[i]);
+    vv_json_end_arr(j);
+    vv_json_end_obj(j);
+}
