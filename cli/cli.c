@@ -2,7 +2,6 @@
 
 #include "cli/cli.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -250,10 +249,8 @@ bool vv_cli_number(const vv_cli *c, const char *option, uint64_t min, uint64_t m
     const char *s = vv_cli_value(c, option);
     if (!s)
         return true;
-    char *end = NULL;
-    errno = 0;
-    unsigned long long v = *s >= '0' && *s <= '9' ? strtoull(s, &end, 10) : 0;
-    if (!end || *end || errno || v < min || v > max) {
+    uint64_t v;
+    if (!vv_str_u64(vv_cstr(s), &v) || v < min || v > max) {
         vv_cli_usage(c, "--%s %.60s is not a number from %llu to %llu", option, s, (unsigned long long)min,
                      (unsigned long long)max);
         return false;

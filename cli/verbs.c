@@ -13,6 +13,7 @@ const vv_cli_verb *const vv_cli_verbs[] = {
     &vv_verb_search,
     &vv_verb_threads,
     &vv_verb_value,
+    &vv_verb_streams,
     &vv_verb_dump,
     &vv_verb_attach,
     &vv_verb_detach,

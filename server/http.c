@@ -17,6 +17,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "server/file_watch.h"
+
 enum {
     CONNECTIONS = 1024,
     FILES = 256, /* descriptors that are left to the store, at best */
@@ -38,6 +40,7 @@ typedef struct call call;
 struct vv_http {
     vv_server *server;
     struct MHD_Daemon *daemon;
+    vv_file_watch *files;
     int fd;
     char url[80], literal[64];
     unsigned connections; /* at most */
@@ -61,6 +64,7 @@ struct call {
     size_t uploaded;
     bool counted, met;
     bool patient; /* the connection's own timeout was set */
+    vv_watched_file file;
 };
 
 static uint64_t now_ns(void)
@@ -116,6 +120,7 @@ static void end_request(call *c)
         atomic_store(&c->http->last_ns, now_ns());
         atomic_fetch_sub(&c->http->active, 1);
     }
+    vv_file_watch_leave(c->http->files, &c->file);
     free(c->target);
     c->target = NULL;
     c->uploaded = 0;
@@ -218,6 +223,11 @@ static void free_body(void *cls)
 static struct MHD_Response *make_response(vv_response *rs)
 {
     struct MHD_Response *m;
+    if (rs->has_file) {
+        m = MHD_create_response_from_fd_at_offset64(rs->body_len, rs->file, rs->file_off);
+        rs->has_file = !m; /* the library closes it */
+        return m;
+    }
     if (rs->body) {
         uint64_t len = rs->has_body_len ? rs->body_len : MHD_SIZE_UNKNOWN;
         m = MHD_create_response_from_callback(len, VV_ANSWER_PIECE, read_body, rs->body, free_body);
@@ -280,7 +290,9 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
     vv_server_handle(h->server, &rq, &rs);
     if (rs.patience_s)
         c->patient = MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, rs.patience_s) == MHD_YES;
-    enum MHD_Result result = send_response(connection, &rs, strcmp(method, "HEAD") == 0);
+    enum MHD_Result result = MHD_NO;
+    if (!rs.has_file || vv_file_watch_enter(h->files, &c->file, rs.file, rs.file_off + rs.body_len, c->fd))
+        result = send_response(connection, &rs, strcmp(method, "HEAD") == 0);
     vv_response_done(&rs);
     return result;
 }
@@ -417,8 +429,11 @@ vv_code vv_http_start(vv_http **ret, vv_server *server, const vv_http_options *o
     if (rc == VV_OK)
         rc = set_guard(h, o, port, err);
     if (rc == VV_OK)
+        rc = vv_file_watch_start(&h->files, err);
+    if (rc == VV_OK)
         rc = start_daemon(h, err);
     if (rc != VV_OK) {
+        vv_file_watch_stop(h->files);
         vv_close(&h->fd);
         pthread_mutex_destroy(&h->lock);
         free(h);
@@ -452,6 +467,7 @@ void vv_http_stop(vv_http *h, uint64_t drain_ns)
     while (atomic_load(&h->active) && now_ns() < until)
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     MHD_stop_daemon(h->daemon);
+    vv_file_watch_stop(h->files);
     vv_close(&h->fd);
     pthread_mutex_destroy(&h->lock);
     free(h);

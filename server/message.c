@@ -6,12 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <unistd.h>
 
 void vv_response_done(vv_response *r)
 {
     if (r->owned)
         free((void *)r->bytes);
     vv_body_free(r->body);
+    if (r->has_file)
+        close(r->file);
     *r = (vv_response){0};
 }
 

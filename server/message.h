@@ -33,12 +33,15 @@ typedef struct {
     size_t len;
     bool owned;           /* bytes are to be freed */
     vv_body *body;        /* a body that is produced as it is read */
+    bool has_file;        /* the body is body_len bytes of a file from file_off on; its descriptor is owned */
+    int file;
+    uint64_t file_off;
     bool has_body_len;    /* of body: its length is known before */
     uint64_t body_len;
     unsigned patience_s; /* the connection may be silent for so long; 0: as any other */
 } vv_response;
 
-void vv_response_done(vv_response *r); /* frees the body; accepts a zeroed one */
+void vv_response_done(vv_response *r); /* frees the body, closes the file; accepts a zeroed one */
 
 /* Adds a header; a value that is too long is left out, as a cut one would lie. */
 VV_PRINTF(3, 4) void vv_response_header(vv_response *r, const char *name, const char *fmt, ...);

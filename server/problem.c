@@ -33,6 +33,8 @@ static const struct {
     [VV_PROBLEM_BODY] = {413, "body-too-large", "A request here has no body", "Send no body"},
     [VV_PROBLEM_VALUE] = {409, "value-unavailable", "The value is there, but can't be given out",
                           "GET /api/v1/values/{cid} tells its state, and /uses where it was captured"},
+    [VV_PROBLEM_SEGMENT] = {409, "segment-unavailable", "The segment is there, but can't be given out",
+                            "GET /api/v1/streams/{euid}/{plane} tells its state"},
     [VV_PROBLEM_RANGE] = {416, "range", "The body has no such range", "Ask for a range inside the body"},
     [VV_PROBLEM_INTERNAL] = {500, "internal", "The server failed", "Try again; if it stays, report it"},
     [VV_PROBLEM_STORE] = {500, "store-unreadable", "The store can't be read",

@@ -27,15 +27,15 @@ typedef bool vv_route_stamp(vv_query *q, char out[VV_ROUTE_STAMP]);
 
 /* A view of the store, a page about the server, or bytes of the store. */
 typedef struct {
-    const char *path;             /* a segment such as {id} stands for any one that is not empty; two at most */
+    const char *path;             /* a segment such as {id} stands for any one that is not empty; three at most */
     const char *answers;          /* in a line */
     const vv_route_param *params; /* up to one without a name; NULL: none */
     const char *schema;           /* of the answer, by its name in openapi.json; NULL: bytes of any kind */
     vv_view *view;
     vv_route_stamp *stamp;        /* of a view that does not go by the state of the store: what it goes by */
     void (*page)(vv_json *j, const vv_page_facts *facts);
-    bool raw;                     /* a value's body */
     bool follow;                  /* changes as they happen */
+    vv_raw *raw;                  /* bytes as they lie in the store */
 } vv_route;
 
 extern const vv_route vv_routes[];
@@ -43,7 +43,7 @@ extern const size_t vv_route_count;
 
 /* What stands in a path for the segments in braces, in their order. */
 typedef struct {
-    vv_str items[2];
+    vv_str items[3];
 } vv_route_ids;
 
 /* NULL where no resource has that path. */

@@ -377,7 +377,8 @@ static void serve_view(exchange *x, const vv_route *r, const vv_route_ids *ids)
     x->index_ns = now_ns() - from;
     if (turn_back(x, &look)) {
         vv_query q = {.library = x->server->library, .look = look, .params = x->target.params,
-                      .param_count = x->target.param_count, .id = ids->items[0], .sub = ids->items[1]};
+                      .param_count = x->target.param_count, .id = ids->items[0], .sub = ids->items[1],
+                      .third = ids->items[2]};
         char stamp[VV_ROUTE_STAMP];
         bool tagged = !r->stamp || r->stamp(&q, stamp);
         make_etag(x, r->stamp ? stamp : look->generation, etag);
@@ -400,7 +401,7 @@ static void serve_view(exchange *x, const vv_route *r, const vv_route_ids *ids)
     vv_look_release(x->server->library, look);
 }
 
-static void serve_raw(exchange *x, const vv_route_ids *ids)
+static void serve_raw(exchange *x, const vv_route *r, const vv_route_ids *ids)
 {
     const vv_look *look;
     uint64_t from = now_ns();
@@ -410,9 +411,10 @@ static void serve_raw(exchange *x, const vv_route_ids *ids)
     from = now_ns();
     if (turn_back(x, &look)) {
         vv_query q = {.library = x->server->library, .look = look, .params = x->target.params,
-                      .param_count = x->target.param_count, .id = ids->items[0]};
+                      .param_count = x->target.param_count, .id = ids->items[0], .sub = ids->items[1],
+                      .third = ids->items[2]};
         vv_error err = {0};
-        if (vv_raw_respond(x->rs, x->rq, &q, &err) != VV_OK) {
+        if (r->raw(x->rs, x->rq, &q, &err) != VV_OK) {
             vv_response_done(x->rs);
             refuse_error(x, &q, &err);
         }
@@ -519,7 +521,7 @@ static void serve(exchange *x)
     else if (r && r->view)
         serve_view(x, r, &ids);
     else if (r && r->raw)
-        serve_raw(x, &ids);
+        serve_raw(x, r, &ids);
     else if (r && r->follow)
         serve_follow(x);
     else if (r)

@@ -25,7 +25,7 @@ typedef struct {
     const vv_look *look;
     const vv_param *params;
     size_t param_count;
-    vv_str id, sub; /* of the path, where a resource has one or two: "/executions/{id}/spans/{sub}" */
+    vv_str id, sub, third; /* of the path, where a resource has one or more: "/executions/{id}/spans/{sub}" */
     vv_library *base_library; /* where executions of base= are, if in another store; NULL: in this one */
     const vv_look *base_look;
     struct vv_found *newest; /* of the look, while several executions are looked up (views/executions.h) */

@@ -31,7 +31,7 @@ host, port = sys.argv[1].split("//")[1].split(":")
 s = socket.create_connection((host, int(port)), 30)
 data = b""
 try:
-    s.sendall(sys.argv[2].replace("HUGE", "x" * 300000).encode("latin-1").decode("unicode_escape").encode("latin-1"))
+    s.sendall(sys.argv[2].replace("HUGE", "x" * 600000).encode("latin-1").decode("unicode_escape").encode("latin-1"))
     s.shutdown(socket.SHUT_WR)
     while part := s.recv(65536):
         data += part

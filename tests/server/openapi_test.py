@@ -109,6 +109,11 @@ class Crawl:
         known = self.examples
         streams = [(s["euid"],) for s in get("/api/v1/streams")[1].get("items", ())]
         known["/api/v1/streams/{euid}"] = streams
+        planes = [(s, p) for s, in streams for p in ("meta", "data", "health")]
+        known["/api/v1/streams/{euid}/{plane}"] = planes
+        rows = [(s, p, get("/api/v1/streams/%s/%s" % (s, p))[1].get("items", ())) for s, p in planes]
+        known["/api/v1/streams/{euid}/{plane}/{seq}"] = [(s, p, str(r["sequence"])) for s, p, items in rows
+                                                         for r in items[:ROWS]]
         executions = [i["execution_id"] for i in get("/api/v1/executions?limit=1000")[1].get("items", ())]
         known["executions"] = [(i,) for i in executions]
         spans, errors, cids = [], [], set()

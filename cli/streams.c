@@ -1,0 +1,244 @@
+#include "config.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/verbs.h"
+#include "cli/view.h"
+#include "views/segments.h"
+
+#define LIMIT_DEFAULT "20"
+enum { LIMIT_SHOWN = 20, LIMIT_MAX = 1000, RUNS_SHOWN = 10, FIELD = 10 };
+
+static void add_stream(vv_cli_table *t, const vv_stream *s)
+{
+    char hex[33], text[VV_CELL];
+    vv_hex(hex, s->euid.b, sizeof s->euid.b);
+    vv_cli_cell(t, VV_PAINT_NONE, "%s", hex);
+    vv_cli_cell(t, s->failed ? VV_PAINT_BAD : s->alive ? VV_PAINT_LIVE : VV_PAINT_NONE, "%s",
+                s->failed ? "unreadable" : s->alive ? "alive" : "ended");
+    if (s->has_header)
+        vv_cli_cell(t, VV_PAINT_NONE, "%" PRIu32, s->header.pid);
+    else
+        vv_cli_cell(t, VV_PAINT_NONE, "?");
+    vv_cli_cell(t, VV_PAINT_NONE, "%s", s->has_header ? vv_cli_time(text, s->header.zero_unix_ns) : "?");
+    vv_cli_cell(t, VV_PAINT_NONE, "%zu", s->execution_count);
+    vv_cli_cell(t, VV_PAINT_NONE, "%" PRIu64, s->meta_contiguous);
+    vv_cli_cell(t, VV_PAINT_NONE, "%" PRIu64, s->data_contiguous);
+    size_t gaps = s->meta_bad_count + s->data_bad_count;
+    vv_cli_cell(t, gaps ? VV_PAINT_BAD : VV_PAINT_NONE, "%zu", gaps);
+    vv_cli_cell_text(t, VV_PAINT_DIM, s->has_header ? s->header.version : vv_cstr("?"), 40);
+}
+
+static int print_streams(const vv_store *store, uint64_t limit)
+{
+    static const vv_cli_column columns[] = {{"STREAM", false}, {"STATE", false}, {"PID", true}, {"STARTED", false},
+                                            {"EXECUTIONS", true}, {"META", true}, {"DATA", true}, {"GAPS", true},
+                                            {"VERSION", false}};
+    vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
+    if (!t)
+        return vv_cli_fail(VV_EXIT_LIMIT, "no memory for the list");
+    for (size_t i = 0; i < store->stream_count && i < limit; i++)
+        add_stream(t, &store->streams[i]);
+    if (store->stream_count)
+        vv_cli_table_print(t);
+    else
+        printf("no process has recorded into this store\n");
+    if (store->stream_count > limit)
+        printf("%zu more; --limit shows them\n", store->stream_count - (size_t)limit);
+    vv_cli_table_free(t);
+    return VV_EXIT_OK;
+}
+
+static void print_line(const char *name, vv_str text)
+{
+    char line[VV_CLI_LINE];
+    printf("%-*s %s\n", FIELD, name, vv_cli_line(line, text));
+}
+
+static void print_plane(const char *name, uint64_t contiguous, uint64_t highest, const vv_range *bad, size_t n)
+{
+    printf("%-*s whole up to %" PRIu64 ", highest %" PRIu64, FIELD, name, contiguous, highest);
+    for (size_t i = 0; i < n && i < RUNS_SHOWN; i++) {
+        printf("%s%" PRIu64, i ? ", " : "; missing or damaged ", bad[i].first);
+        if (bad[i].last > bad[i].first)
+            printf(" to %" PRIu64, bad[i].last);
+    }
+    printf("%s\n", n > RUNS_SHOWN ? " and more" : "");
+}
+
+static void print_engine(const vv_engine *e)
+{
+    char hex[33], line[VV_CLI_LINE];
+    vv_hex(hex, e->program.b, sizeof e->program.b);
+    printf("%-*s %" PRIu64 ", program %s", FIELD, "engine", e->id, hex);
+    if (e->source.present)
+        printf(", %s", vv_cli_line(line, e->source.s));
+    printf("\n");
+}
+
+static int print_stream(const vv_cli *c, vv_query *q)
+{
+    vv_error err = {0};
+    vv_euid euid;
+    char text[VV_CELL], hex[33];
+    const vv_stream *s = vv_unhex(euid.b, sizeof euid.b, q->id) ? vv_store_stream(q->look->store, &euid) : NULL;
+    if (!s) {
+        (void)vv_fail(&err, VV_ERR_NOTFOUND, "no stream of that id in this store; `varve streams` lists them");
+        return vv_cli_fail_view(c, q, &err);
+    }
+    vv_hex(hex, euid.b, sizeof euid.b);
+    print_line("stream", vv_cstr(hex));
+    print_line("state", vv_cstr(s->failed ? "unreadable" : s->alive ? "alive" : "ended"));
+    if (s->failed)
+        print_line("why", vv_cstr(s->error.name));
+    if (s->has_header) {
+        printf("%-*s %" PRIu32 "\n", FIELD, "process", s->header.pid);
+        print_line("started", vv_cstr(vv_cli_time(text, s->header.zero_unix_ns)));
+        print_line("version", s->header.version);
+        print_line("system", s->header.os_arch);
+    }
+    printf("%-*s %zu\n", FIELD, "executions", s->execution_count);
+    print_plane("meta", s->meta_contiguous, s->meta_high, s->meta_bad, s->meta_bad_count);
+    print_plane("data", s->data_contiguous, s->data_high, s->data_bad, s->data_bad_count);
+    for (size_t i = 0; i < s->engine_count; i++)
+        print_engine(&s->engines[i]);
+    return VV_EXIT_OK;
+}
+
+static void add_segment(vv_cli_table *t, const vv_segment_row *row, const vv_segment_facts *f)
+{
+    char text[VV_CELL], hex[65];
+    bool good = strcmp(f->state, "good") == 0;
+    if (row->last > row->first)
+        vv_cli_cell(t, VV_PAINT_NONE, "%" PRIu64 "-%" PRIu64, row->first, row->last);
+    else
+        vv_cli_cell(t, VV_PAINT_NONE, "%" PRIu64, row->first);
+    vv_cli_cell(t, good ? VV_PAINT_NONE : VV_PAINT_BAD, "%s%s%s", f->state, f->error ? ": " : "",
+                f->error ? f->error : "");
+    vv_cli_cell(t, VV_PAINT_NONE, "%s", f->has_file ? vv_cli_count(text, f->bytes) : "-");
+    vv_cli_cell(t, VV_PAINT_NONE, "%s", f->has_count ? vv_cli_count(text, f->count) : "-");
+    vv_hex(hex, f->sum, sizeof f->sum);
+    vv_cli_cell(t, VV_PAINT_DIM, "%s", f->has_file ? hex : "-");
+}
+
+static void print_foot(const vv_segment_rows *r)
+{
+    uint64_t contiguous, highest;
+    vv_plane_waters(&r->found, &contiguous, &highest);
+    printf("%zu %s of plane %s, which is whole up to %" PRIu64 "; highest %" PRIu64 "\n", r->page.count,
+           r->page.count == 1 ? "row" : "rows", vv_plane_dir(r->found.plane), contiguous, highest);
+    if (r->page.more)
+        printf("more follow; --cursor %s shows them\n", r->page.next);
+}
+
+static int print_segments(const vv_cli *c, vv_query *q)
+{
+    static const vv_cli_column data[] = {{"SEQUENCE", true}, {"STATE", false}, {"BYTES", true}, {"GROUPS", true},
+                                         {"SHA-256", false}},
+                               records[] = {{"SEQUENCE", true}, {"STATE", false}, {"BYTES", true}, {"RECORDS", true},
+                                            {"SHA-256", false}};
+    vv_error err = {0};
+    vv_segment_rows r;
+    vv_code rc = vv_segment_rows_make(&r, q, &err);
+    vv_cli_table *t = vv_cli_table_new(rc == VV_OK && r.found.plane == VV_PLANE_DATA ? data : records,
+                                       VV_ARRAY_LEN(data));
+    for (size_t i = 0; t && i < r.page.count && rc == VV_OK; i++) {
+        vv_segment_facts f;
+        rc = vv_segment_facts_of(&f, q->library, q->look, &r.found, &r.rows[i], &err);
+        if (rc == VV_OK)
+            add_segment(t, &r.rows[i], &f);
+    }
+    int status = rc == VV_OK ? VV_EXIT_OK : vv_cli_fail_view(c, q, &err);
+    if (t && rc == VV_OK && r.page.count)
+        vv_cli_table_print(t);
+    if (rc == VV_OK)
+        print_foot(&r);
+    vv_cli_table_free(t);
+    vv_segment_rows_done(&r);
+    return status;
+}
+
+static bool is_euid(const char *s)
+{
+    uint8_t bytes[16];
+    return s && vv_unhex(bytes, sizeof bytes, vv_cstr(s));
+}
+
+static int answer(const vv_cli *c, vv_query *q, bool one, bool plane)
+{
+    uint64_t limit = LIMIT_SHOWN;
+    if (c->json)
+        return vv_cli_print_answer(c, plane ? vv_answer_segments : one ? vv_answer_stream : vv_answer_streams, q);
+    if (plane)
+        return print_segments(c, q);
+    if (one)
+        return print_stream(c, q);
+    return vv_cli_number(c, "limit", 1, LIMIT_MAX, &limit) ? print_streams(q->look->store, limit) : VV_EXIT_USAGE;
+}
+
+/* What does not go together; -1 where all does. */
+static int check(const vv_cli *c, bool one, bool plane)
+{
+    static const char *const paging[] = {"limit", "cursor"};
+    if (c->arg_count == 2 && !one)
+        return vv_cli_usage(c, "\"%.100s\" is no stream's id of 32 hexadecimal digits", c->args[0]);
+    if (vv_cli_has(c, "after") && !plane)
+        return vv_cli_usage(c, "--after goes with a plane: `varve streams STREAM data --after 7`");
+    for (size_t i = 0; i < VV_ARRAY_LEN(paging); i++)
+        if (one && !plane && vv_cli_has(c, paging[i]))
+            return vv_cli_usage(c, "--%s goes with a list, not with one stream", paging[i]);
+    if (vv_cli_has(c, "cursor") && !plane && !c->json)
+        return vv_cli_usage(c, "--cursor goes with a plane, or with --json");
+    return -1;
+}
+
+static int run(const vv_cli *c)
+{
+    vv_library *l;
+    const vv_look *look;
+    vv_cli_params p = {0};
+    bool one = c->arg_count && is_euid(c->args[0]), plane = one && c->arg_count == 2;
+    int status = check(c, one, plane);
+    if (status >= 0)
+        return status;
+    vv_cli_param(&p, "after", vv_cli_value(c, "after"));
+    vv_cli_param(&p, "limit", vv_cli_value(c, "limit"));
+    vv_cli_param(&p, "cursor", vv_cli_value(c, "cursor"));
+    if (plane && !c->json && !vv_cli_has(c, "limit"))
+        vv_cli_param(&p, "limit", LIMIT_DEFAULT);
+    status = vv_cli_open_library(c, c->arg_count && !one ? c->args[0] : NULL, &l, &look);
+    if (status >= 0)
+        return status;
+    vv_query q = {.library = l, .look = look, .params = p.items, .param_count = p.count,
+                  .id = vv_cstr(one ? c->args[0] : NULL), .sub = vv_cstr(plane ? c->args[1] : NULL)};
+    status = answer(c, &q, one, plane);
+    vv_cli_close_library(l, look);
+    return status;
+}
+
+static const vv_cli_option options[] = {
+    {"after", "N", "segments with higher sequences than this", false},
+    {"limit", "N", "rows at most (20; with --json 100); also -n", false},
+    {"cursor", "CURSOR", "go on after a former page", false},
+    VV_CLI_INDEX_OPTION,
+};
+static const char *const examples[] = {"varve streams", "varve streams ./run.tar.gz",
+                                       "varve streams 019abc04d2a07c5e8f31d6a2b4c7e901",
+                                       "varve streams 019abc04d2a07c5e8f31d6a2b4c7e901 data --after 100", NULL};
+
+const vv_cli_verb vv_verb_streams = {
+    .name = "streams",
+    .args = "[STORE | STREAM [PLANE]]",
+    .purpose = "lists the processes that recorded into a store, and their segment files",
+    .details = "STREAM is a process's id, 32 hexadecimal digits; PLANE is meta, data or health: the segment files of\n"
+               "that plane, with what is missing between them. META and DATA say up to which sequence all segments\n"
+               "are there and whole. A plane's files are read through, for their digests.\n",
+    .options = options,
+    .option_count = VV_ARRAY_LEN(options),
+    .examples = examples,
+    .max_args = 2,
+    .run = run,
+};
