@@ -11,6 +11,19 @@
     {.name = "limit", .min = 1, .max = 1000, .what = "rows of a page (100)"},                                         \
     {.name = "cursor", .what = "the next of the page before"}
 #define EXECUTION {.name = "execution", .required = true, .what = "an id, latest or latest~N"}
+#define METRIC                                                                                                        \
+    {.name = "metric", .words = "inclusive_ns self_ns await_ns await_subtree_ns calls errors",                       \
+     .what = "what sizes go by"}
+#define DRAWING                                                                                                       \
+    {.name = "depth", .min = 1, .max = UINT32_MAX, .what = "levels"},                                                 \
+    {.name = "width", .min = 1, .max = 1000000, .what = "pixels: what is below half a pixel folds"},                  \
+    {.name = "max_nodes", .min = 1, .max = VV_FLAME_MAX_NODES_LIMIT,                                                  \
+     .what = "how many nodes stay: the largest, with their parents (20000)"},                                         \
+    {.name = "edges", .words = "root call spawn", .several = true, .what = "edges to follow"},                        \
+    {.name = "transform", .pattern = "^((focus|hide|collapse):.+|only_user)$", .repeatable = true,                    \
+     .what = "what to leave out, one after the other"}
+#define FUNCTION                                                                                                      \
+    {.name = "function", .required = true, .what = "a definition key, a full name, # and a number, or #number/program"}
 #define PARAMS(...) (const vv_route_param[]){__VA_ARGS__, {0}}
 
 const vv_route vv_routes[] = {
@@ -79,18 +92,17 @@ const vv_route vv_routes[] = {
     {.path = "/api/v1/flame", .answers = "calling contexts of an execution as a flat table", .schema = "Flame",
      .view = vv_answer_flame,
      .params = PARAMS(EXECUTION,
-                      {.name = "metric", .words = "inclusive_ns self_ns await_ns await_subtree_ns calls errors",
-                       .what = "what sizes go by"},
-                      {.name = "order", .words = "top_down", .what = "callers above callees"},
+                      METRIC,
+                      {.name = "order", .words = "top_down bottom_up",
+                       .what = "callers above callees, or functions above their callers"},
                       {.name = "root", .pattern = "^([0-9a-f]{64}|[0-9a-f]{32})$",
                        .what = "a context key or a path id to begin at"},
-                      {.name = "depth", .min = 1, .max = UINT32_MAX, .what = "levels"},
-                      {.name = "width", .min = 1, .max = 1000000,
-                       .what = "pixels: what is below half a pixel folds"},
-                      {.name = "max_nodes", .min = 1, .max = VV_FLAME_MAX_NODES_LIMIT,
-                       .what = "how many nodes stay: the largest, with their parents (20000)"},
-                      {.name = "edges", .words = "root call spawn", .several = true, .what = "edges to follow"},
+                      DRAWING,
                       {.name = "ids", .words = "0 1", .what = "1 adds contexts and path_ids"}, AS_OF)},
+    {.path = "/api/v1/callers", .answers = "who calls a function, and who calls them: a flame table",
+     .schema = "Sandwich", .view = vv_answer_callers, .params = PARAMS(EXECUTION, FUNCTION, METRIC, DRAWING, AS_OF)},
+    {.path = "/api/v1/callees", .answers = "what a function calls, and what those call: a flame table",
+     .schema = "Sandwich", .view = vv_answer_callees, .params = PARAMS(EXECUTION, FUNCTION, METRIC, DRAWING, AS_OF)},
     {.path = "/api/v1/search", .answers = "functions, executions, threads, errors and calls by text",
      .schema = "SearchAnswer", .view = vv_answer_search,
      .params = PARAMS({.name = "q", .required = true, .what = "the text: a part of a name, letters' case aside"},

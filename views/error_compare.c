@@ -47,7 +47,7 @@ static vv_code find_group(state *s, const vv_loaded *x, const uint32_t *to, cons
     g.thrower = (vv_function_ref){.id = e->function_id, .def = vv_function_of(p, e->function_id)};
     if (node != VV_NONE && p->tree.nodes[node].function != VV_NONE)
         g.thrower.program = p->tree.functions[p->tree.nodes[node].function].program;
-    vv_function_key(&g.thrower, g.function);
+    vv_function_ref_key(&g.thrower, g.function);
     identity id = {.kind = g.kind, .source = g.source};
     vv_put32(id.node, g.node);
     memcpy(id.function, g.function, sizeof id.function);

@@ -541,7 +541,7 @@ void vv_evidence_json(vv_json *j, const vv_evidence *e, bool truncated, const vv
     equations_json(j, e);
     vv_json_kv_bool(j, "truncated", truncated);
     vv_json_kv_obj(j, "filtered");
-    if (filtered && filtered->nodes) {
+    if (filtered && (filtered->nodes || filtered->calls || filtered->self_ns)) {
         vv_json_kv_u64(j, "nodes", filtered->nodes);
         vv_json_kv_u128(j, "calls", filtered->calls);
         vv_json_kv_u128(j, "self_ns", filtered->self_ns);

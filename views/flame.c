@@ -26,7 +26,7 @@ static bool follows(unsigned edges, const vv_node *n)
     return n->edge < VV_EDGES && (edges & 1u << n->edge);
 }
 
-static vv_u128 own_value(const vv_node *n, vv_metric m)
+vv_u128 vv_node_value(const vv_node *n, vv_metric m)
 {
     switch (m) {
     case VV_METRIC_INCLUSIVE:
@@ -74,7 +74,7 @@ static void compute_sizes(const work *w, unsigned edges, vv_u128 *size)
         fetch_ahead(t, k - NEAR, k - FAR); /* wraps at the end, beyond all */
         uint32_t i = t->order[k];
         const vv_node *n = &t->nodes[i];
-        vv_u128 own = own_value(n, m), below = size[i]; /* its children have put theirs there */
+        vv_u128 own = vv_node_value(n, m), below = size[i]; /* its children have put theirs there */
         if (m == VV_METRIC_INCLUSIVE) {
             vv_u128 parts = vv_sat128(vv_sat128(n->self_ns, n->counters->await_ns), below);
             size[i] = parts > own ? parts : own;
@@ -135,7 +135,7 @@ static vv_code find_root(work *w, vv_error *err)
     return rc;
 }
 
-/* Largest first; equals by context key; what has none last, in the order of the tree. */
+/* Largest first; equals by key and edge; what has no key last, in the order of the tree. */
 static int compare_nodes(const void *a, const void *b, void *cls)
 {
     const work *w = cls;
@@ -146,7 +146,10 @@ static int compare_nodes(const void *a, const void *b, void *cls)
     int c = kx && ky ? memcmp(kx, ky, 32) : 0;
     if (!kx != !ky)
         return kx ? -1 : 1;
-    return c ? c : (x > y) - (x < y);
+    if (c)
+        return c;
+    uint8_t ex = w->t->nodes[x].edge, ey = w->t->nodes[y].edge;
+    return ex != ey ? ex - ey : (x > y) - (x < y);
 }
 
 static void compute_need(work *w)
@@ -318,14 +321,18 @@ static void fold_rest(work *w, vv_flame *f)
         bool top = owner[i] != VV_NONE;
         if (!top && n->parent != VV_NONE && owner[n->parent] != VV_NONE && follows(w->o->edges, n))
             owner[i] = w->keep[n->parent] ? n->parent : owner[n->parent];
-        if (n->parent != VV_NONE && n->edge == VV_EDGE_CALL && owner[n->parent] != VV_NONE && !w->keep[n->parent]) {
+        if (!t->call_child_ns && n->parent != VV_NONE && n->edge == VV_EDGE_CALL && owner[n->parent] != VV_NONE
+            && !w->keep[n->parent]) {
             vv_sliver *s = sliver_for(w, f, owner[n->parent]);
             s->call_child_ns = vv_sat128(s->call_child_ns, n->counters->inclusive_ns);
         }
         if (owner[i] == VV_NONE || w->keep[i])
             continue;
         bool direct = top || w->keep[n->parent];
-        add_to_sliver(sliver_for(w, f, owner[i]), n, top || (direct && n->edge == VV_EDGE_CALL));
+        vv_sliver *s = sliver_for(w, f, owner[i]);
+        add_to_sliver(s, n, top || (direct && n->edge == VV_EDGE_CALL));
+        if (t->call_child_ns)
+            s->call_child_ns = vv_sat128(s->call_child_ns, t->call_child_ns[i]);
     }
     for (size_t s = 0; s < f->sliver_count; s++) {
         f->folded.nodes += f->slivers[s].nodes;
@@ -407,6 +414,49 @@ static vv_code choose_tops(work *w, vv_flame *f, vv_error *err)
     f->root_found = w->top_count > 0;
     f->of_root = sum_sizes(w->size, w->tops, w->top_count);
     return rc;
+}
+
+vv_code vv_flame_total(vv_u128 *ret, const vv_tree *t, vv_metric m, vv_error *err)
+{
+    vv_flame_options o = {.metric = m};
+    work w = {.t = t, .o = &o};
+    w.size = malloc(((size_t)t->node_count + 1) * sizeof *w.size);
+    if (!w.size)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for a flame graph");
+    compute_sizes(&w, VV_FLAME_ALL_EDGES, w.size);
+    *ret = sum_sizes(w.size, t->tops, t->top_count);
+    free(w.size);
+    return VV_OK;
+}
+
+vv_code vv_flame_part_make(vv_flame_part *ret, const vv_tree *t, const vv_flame_options *o, vv_error *err)
+{
+    work w = {.t = t, .o = o};
+    vv_flame f = {0};
+    vv_code rc = work_init(&w) ? choose_tops(&w, &f, err) : vv_fail(err, VV_ERR_NOMEM, "no memory for a flame graph");
+    *ret = (vv_flame_part){0};
+    if (rc == VV_OK) {
+        memset(w.keep, 0, t->node_count);
+        for (uint32_t k = 0; k < w.top_count; k++)
+            w.keep[w.tops[k]] = 1;
+        for (uint32_t k = 0; k < t->node_count; k++) {
+            const vv_node *n = &t->nodes[t->order[k]];
+            if (n->parent != VV_NONE && w.keep[n->parent] && follows(o->edges, n))
+                w.keep[t->order[k]] = 1;
+        }
+        *ret = (vv_flame_part){w.keep, w.size, f.of_total, f.of_filtered, f.of_root, f.filtered, f.root_found};
+        w.keep = NULL;
+        w.size = NULL;
+    }
+    work_done(&w);
+    return rc;
+}
+
+void vv_flame_part_done(vv_flame_part *p)
+{
+    free(p->in);
+    free(p->size);
+    *p = (vv_flame_part){0};
 }
 
 vv_code vv_flame_build(vv_flame *ret, const vv_tree *t, const vv_flame_options *o, vv_error *err)

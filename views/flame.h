@@ -54,5 +54,24 @@ typedef struct {
     bool root_found;
 } vv_flame;
 
+/* A node's own number in a metric. */
+vv_u128 vv_node_value(const vv_node *n, vv_metric m);
+
+/* The size of a whole tree: what denominators are for all of it. NOMEM. */
+VV_MUST_CHECK vv_code vv_flame_total(vv_u128 *ret, const vv_tree *t, vv_metric m, vv_error *err);
+
+/* What edges and root leave of a tree, for trees that are made of it. */
+typedef struct {
+    uint8_t *in;   /* by node: is it part? */
+    vv_u128 *size; /* by node, as laid out top down */
+    vv_u128 of_total, of_filtered, of_root;
+    vv_filtered filtered;
+    bool root_found;
+} vv_flame_part;
+
+VV_MUST_CHECK vv_code vv_flame_part_make(vv_flame_part *ret, const vv_tree *t, const vv_flame_options *o,
+                                         vv_error *err);
+void vv_flame_part_done(vv_flame_part *p); /* accepts a zeroed one */
+
 VV_MUST_CHECK vv_code vv_flame_build(vv_flame *ret, const vv_tree *t, const vv_flame_options *o, vv_error *err);
 void vv_flame_done(vv_flame *f); /* accepts a zeroed one */

@@ -4,8 +4,8 @@
 
 #include "base/text.h"
 #include "views/executions.h"
-#include "views/flame.h"
 #include "views/functions.h"
+#include "views/invert.h"
 
 static const struct {
     const char *name, *unit;
@@ -22,13 +22,24 @@ static const char *const columns[] = {
 
 typedef enum { PHASE_HEAD, PHASE_FUNCTIONS, PHASE_NODES, PHASE_CONTEXTS, PHASE_PATHS, PHASE_TAIL } phase;
 
+/* What is asked: a flame graph, or one function's callers or callees, which are the same table. */
+typedef enum { TOP_DOWN, BOTTOM_UP, CALLERS, CALLEES } question;
+
 /* An answer on its way: what it is about is held until the last piece. */
 typedef struct {
     vv_library *library;
     const vv_look *look;
     vv_loaded loaded;
-    const vv_tree *tree; /* what the rows show */
+    question question;
     vv_flame_options options;
+    vv_transform transforms[VV_QUERY_TRANSFORMS];
+    size_t transform_count;
+    vv_derived transformed; /* the tree after them, if any */
+    vv_derived turned;      /* the tree of callers or callees */
+    const vv_tree *tree;    /* what the rows show */
+    vv_filtered filtered;
+    vv_function_grouping groups;
+    uint32_t group; /* of the function asked for */
     bool ids;
     vv_flame flame;
     uint32_t *functions, function_count; /* of the tree, in the order of the answer */
@@ -71,11 +82,28 @@ static vv_code read_root(vv_query *q, vv_flame_options *o, vv_error *err)
     return vv_query_fail(q, "root", err, "must be a context key (64 hexadecimal digits) or a path_id (32)");
 }
 
+static vv_code read_transforms(vv_query *q, state *st, vv_error *err)
+{
+    const vv_str *s;
+    for (size_t at = 0; (s = vv_query_each(q, "transform", &at));)
+        if (st->transform_count == VV_ARRAY_LEN(st->transforms)
+            || !vv_transform_parse(&st->transforms[st->transform_count++], *s))
+            return vv_query_fail(q, "transform", err, "must be focus:TEXT, hide:TEXT, collapse:TEXT or only_user");
+    return VV_OK;
+}
+
+static bool is_sandwich(const state *st)
+{
+    return st->question == CALLERS || st->question == CALLEES;
+}
+
 static vv_code read_options(vv_query *q, state *st, vv_error *err)
 {
-    static const char *const names[] = {"execution", "metric", "order", "root", "depth", "width", "max_nodes", "edges",
-                                        "ids", NULL};
-    static const char *const orders[] = {"top_down"};
+    static const char *const flame_names[] = {"execution", "metric", "order", "root", "depth", "width", "max_nodes",
+                                              "edges", "transform+", "ids", NULL};
+    static const char *const sandwich_names[] = {"execution", "function", "metric", "depth", "width", "max_nodes",
+                                                 "edges", "transform+", NULL};
+    static const char *const orders[] = {[TOP_DOWN] = "top_down", [BOTTOM_UP] = "bottom_up"};
     static const char *const switches[] = {"0", "1"};
     const char *words[VV_ARRAY_LEN(metrics)];
     for (size_t i = 0; i < VV_ARRAY_LEN(metrics); i++)
@@ -83,7 +111,7 @@ static vv_code read_options(vv_query *q, state *st, vv_error *err)
     vv_flame_options *o = &st->options;
     unsigned metric = VV_METRIC_INCLUSIVE, order = 0, ids = 0;
     *o = vv_flame_defaults();
-    vv_code rc = vv_query_check(q, names, err);
+    vv_code rc = vv_query_check(q, is_sandwich(st) ? sandwich_names : flame_names, err);
     if (rc == VV_OK)
         rc = vv_query_word(q, "metric", words, VV_ARRAY_LEN(words), &metric, err);
     if (rc == VV_OK)
@@ -100,6 +128,12 @@ static vv_code read_options(vv_query *q, state *st, vv_error *err)
         rc = read_edges(q, &o->edges, err);
     if (rc == VV_OK)
         rc = read_root(q, o, err);
+    if (rc == VV_OK)
+        rc = read_transforms(q, st, err);
+    if (rc == VV_OK && is_sandwich(st) && !vv_query_value(q, "function"))
+        rc = vv_query_fail(q, "function", err, "is required: a definition key, a full name, or # and a number");
+    if (rc == VV_OK && !is_sandwich(st))
+        st->question = (question)order;
     o->metric = (vv_metric)metric;
     st->ids = ids;
     return rc;
@@ -127,25 +161,51 @@ static vv_code list_functions(state *st, vv_error *err)
 
 static vv_code find_paths(state *st, vv_error *err)
 {
-    size_t n = (size_t)st->tree->node_count + 1;
+    size_t n = (size_t)st->loaded.profile->tree.node_count + 1;
     st->paths = malloc(n * sizeof *st->paths);
     st->has_path = calloc(n, sizeof *st->has_path);
     if (!st->paths || !st->has_path)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for path ids");
-    vv_tree_paths(st->tree, st->paths, st->has_path);
+    vv_tree_paths(&st->loaded.profile->tree, st->paths, st->has_path);
     return VV_OK;
+}
+
+/* The function in the middle, and its row's numbers: those of the one node at the top, which may be filtered out. */
+static void sandwich_json(const state *st, vv_json *j)
+{
+    const vv_tree *t = st->tree;
+    const vv_node *n = t->top_count ? &t->nodes[t->tops[0]] : NULL;
+    vv_json_kv_obj(j, "function");
+    vv_function_fields_json(j, &st->loaded.profile->tree.functions[st->groups.first[st->group]]);
+    vv_json_end_obj(j);
+    vv_json_key(j, "function_totals");
+    if (!n) {
+        vv_json_null(j);
+    } else {
+        vv_json_obj(j);
+        vv_json_kv_u64(j, "calls", n->counters->started);
+        vv_json_kv_i128(j, "open", vv_counters_open(n->counters));
+        vv_json_kv_u64(j, "errors", n->counters->error);
+        vv_json_kv_u64(j, "cancelled", n->counters->cancelled);
+        vv_json_kv_u128(j, "self_ns", n->self_ns);
+        vv_json_kv_u128(j, "inclusive_ns", n->counters->inclusive_ns);
+        vv_json_kv_u128(j, "await_ns", n->counters->await_ns);
+        vv_json_end_obj(j);
+    }
 }
 
 static void head_json(const state *st, vv_json *j)
 {
     const vv_flame *f = &st->flame;
     const vv_digest *d = st->loaded.digest;
-    vv_head_json(j, st->look, &d->evidence, f->truncated, &f->filtered);
+    vv_head_json(j, st->look, &d->evidence, f->truncated, &st->filtered);
     vv_json_kv_obj(j, "metric");
     vv_json_kv_cstr(j, "name", metrics[st->options.metric].name);
     vv_json_kv_cstr(j, "unit", metrics[st->options.metric].unit);
     vv_json_end_obj(j);
-    vv_json_kv_cstr(j, "order", "top_down");
+    vv_json_kv_cstr(j, "order", st->question == BOTTOM_UP || st->question == CALLERS ? "bottom_up" : "top_down");
+    if (is_sandwich(st))
+        sandwich_json(st, j);
     vv_json_key(j, "totals");
     vv_totals_json(j, d->known, &d->totals);
     vv_json_kv_obj(j, "denominators");
@@ -224,7 +284,7 @@ static void context_json(const state *st, vv_json *j, size_t at)
 {
     uint32_t node = st->flame.rows[at].node;
     const vv_node *n = node == VV_NONE ? NULL : &st->tree->nodes[node];
-    if (n && n->key) {
+    if (n && n->key && st->question == TOP_DOWN) {
         vv_json_hex(j, n->key, 32);
     } else if (n && n->flags & VV_NODE_OVERFLOW) {
         char id[VV_OVERFLOW_ID];
@@ -238,7 +298,9 @@ static void context_json(const state *st, vv_json *j, size_t at)
 static void path_json(const state *st, vv_json *j, size_t at)
 {
     uint32_t node = st->flame.rows[at].node;
-    if (node != VV_NONE && st->has_path[node])
+    if (node != VV_NONE && st->transformed.origin)
+        node = st->transformed.origin[node];
+    if (node != VV_NONE && st->question == TOP_DOWN && st->has_path[node])
         vv_json_hex(j, st->paths[node].b, sizeof st->paths[node].b);
     else
         vv_json_null(j);
@@ -322,9 +384,69 @@ static void free_state(void *cls)
     free(st->function_at);
     free(st->paths);
     free(st->has_path);
+    vv_function_grouping_done(&st->groups);
+    vv_derived_done(&st->turned);
+    vv_derived_done(&st->transformed);
     vv_loaded_release(st->library, &st->loaded);
     vv_look_release(st->library, st->look);
     free(st);
+}
+
+/* What the question is about: the execution's tree, after the transforms. */
+static vv_code transform(state *st, vv_error *err)
+{
+    st->tree = &st->loaded.profile->tree;
+    if (st->transform_count == 0)
+        return VV_OK;
+    vv_code rc = vv_transform_tree(&st->transformed, st->tree, st->transforms, st->transform_count, err);
+    st->filtered = st->transformed.filtered;
+    st->tree = &st->transformed.tree;
+    return rc;
+}
+
+/* Callers or callees, out of what edges and root leave of the tree. */
+static vv_code turn(state *st, vv_error *err)
+{
+    vv_flame_part part;
+    vv_code rc = vv_flame_part_make(&part, st->tree, &st->options, err);
+    if (rc != VV_OK)
+        return rc;
+    if (st->question == CALLEES) {
+        vv_flame_options o = st->options;
+        o.edges = VV_FLAME_ALL_EDGES;
+        rc = vv_callees_tree(&st->turned, st->tree, &part, &st->groups, st->group, err);
+        if (rc == VV_OK)
+            rc = vv_flame_build(&st->flame, &st->turned.tree, &o, err);
+        st->flame.of_total = part.of_total;
+        st->flame.of_filtered = part.of_filtered;
+        st->flame.filtered = part.filtered;
+    } else {
+        uint32_t group = st->question == CALLERS ? st->group : VV_NONE;
+        rc = vv_flame_invert(&st->flame, &st->turned, st->tree, &part, &st->groups, group, &st->options, err);
+    }
+    st->tree = &st->turned.tree;
+    vv_flame_part_done(&part);
+    return rc;
+}
+
+static vv_code draw(state *st, vv_query *q, vv_error *err)
+{
+    const vv_tree *whole = &st->loaded.profile->tree;
+    vv_code rc = VV_OK;
+    if (st->question != TOP_DOWN)
+        rc = vv_function_grouping_make(&st->groups, whole, err);
+    if (rc == VV_OK && is_sandwich(st))
+        rc = vv_query_function(q, whole, &st->groups, &st->group, err);
+    if (rc == VV_OK)
+        rc = transform(st, err);
+    if (rc == VV_OK)
+        rc = st->question == TOP_DOWN ? vv_flame_build(&st->flame, st->tree, &st->options, err) : turn(st, err);
+    if (rc == VV_OK && st->transform_count)
+        rc = vv_flame_total(&st->flame.of_total, whole, st->options.metric, err);
+    st->filtered.nodes += st->flame.filtered.nodes;
+    st->filtered.calls += st->flame.filtered.calls;
+    st->filtered.self_ns = vv_sat128(st->filtered.self_ns, st->flame.filtered.self_ns);
+    return rc;
 }
 
 static vv_code prepare(state *st, vv_query *q, vv_error *err)
@@ -335,13 +457,12 @@ static vv_code prepare(state *st, vv_query *q, vv_error *err)
         rc = vv_query_scope(q, &f, err);
     if (rc == VV_OK)
         rc = vv_query_load(q, &f, &st->loaded, err);
-    if (rc == VV_OK) {
-        st->tree = &st->loaded.profile->tree;
-        rc = vv_flame_build(&st->flame, st->tree, &st->options, err);
-    }
+    if (rc == VV_OK)
+        rc = draw(st, q, err);
     if (rc == VV_OK && st->options.has_root && !st->flame.root_found) {
         q->parameter = "root";
-        return vv_fail(err, VV_ERR_NOTFOUND, "that execution has no such context");
+        return vv_fail(err, VV_ERR_NOTFOUND, st->transform_count ? "the transforms leave no such context"
+                                                                 : "that execution has no such context");
     }
     if (rc == VV_OK)
         rc = list_functions(st, err);
@@ -350,11 +471,12 @@ static vv_code prepare(state *st, vv_query *q, vv_error *err)
     return rc;
 }
 
-vv_code vv_answer_flame(vv_answer *a, vv_query *q, vv_error *err)
+static vv_code answer(vv_answer *a, question what, vv_query *q, vv_error *err)
 {
     state *st = calloc(1, sizeof *st);
     if (!st)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for an answer");
+    st->question = what;
     st->library = q->library;
     st->look = vv_look_hold(q->library, q->look);
     vv_code rc = prepare(st, q, err);
@@ -366,4 +488,19 @@ vv_code vv_answer_flame(vv_answer *a, vv_query *q, vv_error *err)
     a->free_state = free_state;
     a->state = st;
     return VV_OK;
+}
+
+vv_code vv_answer_flame(vv_answer *a, vv_query *q, vv_error *err)
+{
+    return answer(a, TOP_DOWN, q, err);
+}
+
+vv_code vv_answer_callers(vv_answer *a, vv_query *q, vv_error *err)
+{
+    return answer(a, CALLERS, q, err);
+}
+
+vv_code vv_answer_callees(vv_answer *a, vv_query *q, vv_error *err)
+{
+    return answer(a, CALLEES, q, err);
 }

@@ -4,40 +4,7 @@
 
 #include <stdlib.h>
 
-#include "base/sha256.h"
-
 enum { TEXTS_MAX = 256 * 1024 * 1024 };
-
-void vv_function_key(const vv_function_ref *f, uint8_t out[32])
-{
-    char scratch[12];
-    vv_str name;
-    uint8_t kind = (uint8_t)vv_function_name_key(f->def, f->id, scratch, &name);
-    vv_sha256_ctx c;
-    vv_sha256_init(&c);
-    vv_sha256_update(&c, &kind, 1);
-    if (kind == VV_NAME_NUMBER)
-        vv_sha256_update(&c, f->program.b, sizeof f->program.b);
-    vv_sha256_update(&c, name.p, name.n);
-    vv_sha256_final(&c, out);
-}
-
-/* group[f] of each function, and the number of groups. */
-static bool group_functions(const vv_tree *t, uint32_t *group, uint32_t *ret_count)
-{
-    vv_map map;
-    vv_map_init(&map, 32);
-    bool good = true;
-    for (uint32_t i = 0; i < t->function_count && good; i++) {
-        uint8_t key[32];
-        vv_function_key(&t->functions[i], key);
-        group[i] = vv_map_put(&map, key, NULL);
-        good = group[i] != VV_MAP_NONE;
-    }
-    *ret_count = map.count;
-    vv_map_done(&map);
-    return good;
-}
 
 static void add_own(vv_function_row *row, const vv_tree *t, const vv_node *n)
 {
@@ -54,72 +21,37 @@ static void add_own(vv_function_row *row, const vv_tree *t, const vv_node *n)
     row->timing_incomplete |= (n->flags & VV_NODE_TIMING_INCOMPLETE) != 0;
 }
 
-typedef struct {
-    uint32_t node, next; /* next child to visit */
-} frame;
-
-/*
- * Walks each tree of Call edges with an explicit stack. active[g] counts how often group g stands above: only its
- * outermost context adds its inclusive time. A spawn starts a tree of its own.
- */
-static void add_inclusive(const vv_tree *t, const uint32_t *group, vv_function_row *rows, uint32_t *active,
-                          frame *stack)
-{
-    for (uint32_t k = 0; k < t->node_count; k++) {
-        uint32_t top = t->order[k];
-        if (t->nodes[top].edge == VV_EDGE_CALL && t->nodes[top].parent != VV_NONE)
-            continue;
-        size_t depth = 0;
-        stack[depth++] = (frame){top, VV_NONE};
-        while (depth) {
-            frame *f = &stack[depth - 1];
-            const vv_node *n = &t->nodes[f->node];
-            uint32_t g = n->function == VV_NONE ? VV_NONE : group[n->function];
-            if (f->next == VV_NONE) {
-                f->next = t->child_first[f->node];
-                if (g != VV_NONE && active[g]++ == 0)
-                    rows[g].inclusive_ns = vv_sat128(rows[g].inclusive_ns, n->counters->inclusive_ns);
-            }
-            while (f->next < t->child_first[f->node + 1] && t->nodes[t->child[f->next]].edge != VV_EDGE_CALL)
-                f->next++;
-            if (f->next < t->child_first[f->node + 1]) {
-                stack[depth++] = (frame){t->child[f->next++], VV_NONE};
-            } else {
-                if (g != VV_NONE)
-                    active[g]--;
-                depth--;
-            }
-        }
-    }
-}
-
 vv_code vv_function_rows(const vv_tree *t, vv_function_row **ret, size_t *ret_count, vv_error *err)
 {
-    uint32_t *group = calloc(t->function_count + 1, sizeof *group), groups = 0, *active = NULL;
-    frame *stack = malloc(((size_t)t->node_count + 1) * sizeof *stack);
-    vv_function_row *rows = NULL;
-    bool good = group && stack && group_functions(t, group, &groups);
-    if (good) {
-        rows = calloc(groups + 1, sizeof *rows);
-        active = calloc(groups + 1, sizeof *active);
-        good = rows && active;
+    size_t n = (size_t)t->node_count + 1;
+    vv_function_grouping g;
+    uint32_t *group = malloc(n * sizeof *group);
+    uint8_t *once = malloc(n);
+    vv_code rc = vv_function_grouping_make(&g, t, err);
+    vv_function_row *rows = calloc((size_t)g.count + 1, sizeof *rows);
+    if (rc == VV_OK && (!group || !once || !rows))
+        rc = vv_fail(err, VV_ERR_NOMEM, "no memory for the table of functions");
+    for (uint32_t i = 0; rc == VV_OK && i < t->node_count; i++)
+        group[i] = t->nodes[i].function == VV_NONE ? VV_NONE : g.of[t->nodes[i].function];
+    if (rc == VV_OK)
+        rc = vv_tree_once(t, group, g.count, NULL, once, err);
+    for (uint32_t i = 0; rc == VV_OK && i < t->node_count; i++) {
+        if (group[i] == VV_NONE)
+            continue;
+        vv_function_row *row = &rows[group[i]];
+        add_own(row, t, &t->nodes[i]);
+        if (once[i])
+            row->inclusive_ns = vv_sat128(row->inclusive_ns, t->nodes[i].counters->inclusive_ns);
     }
-    if (good) {
-        for (uint32_t i = 0; i < t->node_count; i++)
-            if (t->nodes[i].function != VV_NONE)
-                add_own(&rows[group[t->nodes[i].function]], t, &t->nodes[i]);
-        add_inclusive(t, group, rows, active, stack);
-    }
+    *ret_count = g.count;
     free(group);
-    free(active);
-    free(stack);
-    if (!good) {
+    free(once);
+    vv_function_grouping_done(&g);
+    if (rc == VV_OK)
+        *ret = rows;
+    else
         free(rows);
-        return vv_fail(err, VV_ERR_NOMEM, "no memory for the table of functions");
-    }
-    *ret = rows;
-    *ret_count = groups;
-    return VV_OK;
+    return rc;
 }
 
 static vv_str copy_str(vv_arena *a, vv_str s)
@@ -164,7 +96,7 @@ static vv_code find_group(vv_function_groups *g, const vv_function_ref *f, vv_fu
 {
     uint8_t key[32];
     bool fresh;
-    vv_function_key(f, key);
+    vv_function_ref_key(f, key);
     uint32_t at = vv_map_put(&g->map, key, &fresh);
     if (at == VV_MAP_NONE)
         return no_memory(err);

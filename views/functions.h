@@ -62,7 +62,5 @@ VV_MUST_CHECK vv_code vv_view_functions(vv_json *j, vv_query *q, vv_error *err);
 
 /* The fields of a function, into an open object. */
 void vv_function_fields_json(vv_json *j, const vv_function_ref *ref);
-/* What functions are grouped by: kind and key hashed. */
-void vv_function_key(const vv_function_ref *f, uint8_t out[32]);
 /* A copy of a function's description; NULL at the arena's cap. */
 const vv_function *vv_function_copy(vv_arena *a, const vv_function *f);

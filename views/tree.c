@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/sha256.h"
+
 static const char *const edge_names[] = {"root", "call", "spawn", "unknown"};
 
 const char *vv_node_edge_name(uint8_t edge)
@@ -137,6 +139,8 @@ vv_code vv_tree_link(vv_tree *t, vv_error *err)
 vv_u128 vv_node_call_children(const vv_tree *t, uint32_t node)
 {
     vv_u128 calls = 0;
+    if (t->call_child_ns)
+        return t->call_child_ns[node];
     for (uint32_t c = t->child_first[node]; c < t->child_first[node + 1]; c++) {
         const vv_node *child = &t->nodes[t->child[c]];
         if (child->edge == VV_EDGE_CALL)
@@ -168,4 +172,117 @@ void vv_node_overflow_id(const vv_node *n, char out[VV_OVERFLOW_ID])
 {
     snprintf(out, VV_OVERFLOW_ID, "overflow:%s:%s", vv_overflow_reasons[n->reason % VV_OVERFLOW_REASONS],
              vv_node_edge_name(n->edge));
+}
+
+typedef struct {
+    uint32_t node, next; /* next child to visit */
+} frame;
+
+/* Is a child part of its parent's calls? */
+static bool called(const vv_tree *t, uint32_t child, const uint8_t *in)
+{
+    return t->nodes[child].edge == VV_EDGE_CALL && (!in || in[child]);
+}
+
+/* Walks one tree of Call edges. active[g] counts how often group g stands above. */
+static void mark_once(const vv_tree *t, uint32_t top, const uint32_t *group, const uint8_t *in, uint32_t *active,
+                      frame *stack, uint8_t *once)
+{
+    size_t depth = 0;
+    stack[depth++] = (frame){top, VV_NONE};
+    while (depth) {
+        frame *f = &stack[depth - 1];
+        uint32_t g = group[f->node];
+        if (f->next == VV_NONE) {
+            f->next = t->child_first[f->node];
+            once[f->node] = g != VV_NONE && active[g]++ == 0;
+        }
+        while (f->next < t->child_first[f->node + 1] && !called(t, t->child[f->next], in))
+            f->next++;
+        if (f->next < t->child_first[f->node + 1]) {
+            stack[depth++] = (frame){t->child[f->next++], VV_NONE};
+        } else {
+            if (g != VV_NONE)
+                active[g]--;
+            depth--;
+        }
+    }
+}
+
+vv_code vv_tree_once(const vv_tree *t, const uint32_t *group, uint32_t group_count, const uint8_t *in, uint8_t *once,
+                     vv_error *err)
+{
+    uint32_t *active = calloc((size_t)group_count + 1, sizeof *active);
+    frame *stack = malloc(((size_t)t->node_count + 1) * sizeof *stack);
+    bool good = active && stack;
+    memset(once, 0, t->node_count);
+    for (uint32_t i = 0; good && i < t->node_count; i++) {
+        const vv_node *n = &t->nodes[i];
+        bool below = n->edge == VV_EDGE_CALL && n->parent != VV_NONE && (!in || in[n->parent]);
+        if (!below && (!in || in[i]))
+            mark_once(t, i, group, in, active, stack, once);
+    }
+    free(active);
+    free(stack);
+    return good ? VV_OK : vv_fail(err, VV_ERR_NOMEM, "no memory for %" PRIu32 " contexts", t->node_count);
+}
+
+void vv_function_ref_key(const vv_function_ref *f, uint8_t out[32])
+{
+    char scratch[12];
+    vv_str name;
+    uint8_t kind = (uint8_t)vv_function_name_key(f->def, f->id, scratch, &name);
+    vv_sha256_ctx c;
+    vv_sha256_init(&c);
+    vv_sha256_update(&c, &kind, 1);
+    if (kind == VV_NAME_NUMBER)
+        vv_sha256_update(&c, f->program.b, sizeof f->program.b);
+    vv_sha256_update(&c, name.p, name.n);
+    vv_sha256_final(&c, out);
+}
+
+typedef struct {
+    uint8_t key[32];
+    uint32_t function;
+} keyed;
+
+static int compare_keyed(const void *a, const void *b)
+{
+    const keyed *x = a, *y = b;
+    int c = memcmp(x->key, y->key, sizeof x->key);
+    return c ? c : (x->function > y->function) - (x->function < y->function);
+}
+
+vv_code vv_function_grouping_make(vv_function_grouping *ret, const vv_tree *t, vv_error *err)
+{
+    size_t n = t->function_count;
+    keyed *list = array(n, sizeof *list);
+    *ret = (vv_function_grouping){.of = array(n, sizeof *ret->of), .keys = array(n, sizeof *ret->keys),
+                                  .first = array(n, sizeof *ret->first)};
+    if (!list || !ret->of || !ret->keys || !ret->first) {
+        free(list);
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for %zu functions", n);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        vv_function_ref_key(&t->functions[i], list[i].key);
+        list[i].function = i;
+    }
+    qsort(list, n, sizeof *list, compare_keyed);
+    for (size_t i = 0; i < n; i++) {
+        if (i == 0 || memcmp(list[i].key, list[i - 1].key, sizeof list[i].key) != 0) {
+            memcpy(ret->keys[ret->count], list[i].key, sizeof list[i].key);
+            ret->first[ret->count++] = list[i].function;
+        }
+        ret->of[list[i].function] = ret->count - 1;
+    }
+    free(list);
+    return VV_OK;
+}
+
+void vv_function_grouping_done(vv_function_grouping *g)
+{
+    free(g->of);
+    free(g->keys);
+    free(g->first);
+    *g = (vv_function_grouping){0};
 }

@@ -22,6 +22,7 @@ enum {
     VV_NODE_UNDEFINED = 8,
     VV_NODE_TIMING_INCOMPLETE = 16,
     VV_NODE_SLIVER = 32,
+    VV_NODE_WAY = 64, /* stands only as the way to what a focus keeps */
 };
 
 typedef struct {
@@ -50,6 +51,7 @@ typedef struct {
     uint32_t top_count;
     vv_function_ref *functions;    /* malloc'd by the producer, freed with the tree */
     uint32_t function_count;
+    const vv_u128 *call_child_ns;  /* the producer's: by node, where its children do not tell it; or NULL */
 } vv_tree;
 
 /* Zeroed nodes, and room for the rest. NOMEM leaves what vv_tree_clear takes. */
@@ -69,7 +71,10 @@ vv_str vv_function_ref_name(const vv_function_ref *f);
 /* started - completed in all four ways. */
 __int128 vv_counters_open(const vv_counters *c);
 
-/* Inclusive time of a node's Call children; its direct-child time exceeds that by what is unattributed. */
+/*
+ * Inclusive time of a node's Call children as they were recorded; its direct-child time exceeds that by what is
+ * unattributed.
+ */
 vv_u128 vv_node_call_children(const vv_tree *t, uint32_t node);
 
 /*
@@ -82,6 +87,27 @@ extern const char *const vv_overflow_reasons[VV_OVERFLOW_REASONS];
 /* "overflow:<reason>:<edge>" of an overflow node. */
 enum { VV_OVERFLOW_ID = 64 };
 void vv_node_overflow_id(const vv_node *n, char out[VV_OVERFLOW_ID]);
+
+/*
+ * Recursion counted once: once[i] tells whether node i has no other of its group above it over Call edges alone.
+ * group[i] < group_count, or VV_NONE for a node of no group (once is false then). Only nodes with in[i] count, and a
+ * path ends where one is not in; in may be NULL (all are).
+ */
+VV_MUST_CHECK vv_code vv_tree_once(const vv_tree *t, const uint32_t *group, uint32_t group_count, const uint8_t *in,
+                                   uint8_t *once, vv_error *err);
+
+/* What functions are grouped by, as 32 bytes: definition key, else fqn, else program and number. */
+void vv_function_ref_key(const vv_function_ref *f, uint8_t out[32]);
+
+typedef struct {
+    uint32_t *of;          /* by function of the tree: its group; groups are in the order of their keys */
+    uint8_t (*keys)[32];   /* by group */
+    uint32_t *first;       /* by group: its first function */
+    uint32_t count;
+} vv_function_grouping;
+
+VV_MUST_CHECK vv_code vv_function_grouping_make(vv_function_grouping *ret, const vv_tree *t, vv_error *err);
+void vv_function_grouping_done(vv_function_grouping *g); /* accepts a zeroed one */
 
 /* "root" "call" "spawn" "unknown". */
 const char *vv_node_edge_name(uint8_t edge);

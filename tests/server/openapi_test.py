@@ -169,10 +169,17 @@ class Crawl:
             targets = self.fillings(path)
             if any(p["name"] == "execution" for p in parameters):
                 targets = [t + "?" + urlencode({"execution": e}) for t in targets for e in executions]
+            if any(p["name"] == "function" and p.get("required") for p in parameters):
+                targets = [t + "&" + urlencode({"function": self.function_of(t)}) for t in targets]
             for target in targets:
                 self.ask_plain(target)
             if parameters_too:
                 self.ask_parameters(path, parameters, targets[0], others)
+
+    def function_of(self, target):
+        """The first function of the execution that a target is about."""
+        items = self.server.get("/api/v1/functions?" + target.split("?")[1])[1].get("items", ())
+        return "#%d/%s" % (items[0]["function_id"], items[0]["program"]) if items else "nobody"
 
     def ask_plain(self, target):
         server = self.server

@@ -24,6 +24,7 @@ import refstore  # noqa: E402
 from refdecode import HEALTH_FIELDS  # noqa: E402
 from refsource import StoreError  # noqa: E402
 from check_calls import Calls  # noqa: E402
+from check_trees import Trees  # noqa: E402
 
 EDGES = ("root", "call", "spawn")
 REASONS = ("context_memory_unavailable_after_drain", "invalid_parent_context")
@@ -44,7 +45,7 @@ class Server:
         self.connection = http.client.HTTPConnection(line.split("//")[1].strip().rstrip("/"), timeout=120)
 
     def ask(self, path, query):
-        self.connection.request("GET", path + ("?" + urlencode(query) if query else ""))
+        self.connection.request("GET", path + ("?" + urlencode(query, doseq=True) if query else ""))
         response = self.connection.getresponse()
         return response.status, json.loads(response.read())
 
@@ -78,6 +79,7 @@ class Node:
         self.child = counters["direct_call_child_inclusive_ns"]
         self.await_ns, self.awaits = counters["await_ns"], counters["await_count"]
         self.self_ns = context.self_ns()
+        self.called = None  # inclusive time of the calls below, as recorded
         self.exact = self.child + self.await_ns <= self.inclusive
         self.flags = flags
 
@@ -88,7 +90,7 @@ class Node:
         return [child for child in self.children if child.edge == "call"]
 
     def unattributed(self):
-        return self.child - min(sum(child.inclusive for child in self.calls_below()), U128_MAX)
+        return self.child - self.called
 
     def subtree(self, edges):
         found = [self]
@@ -134,6 +136,8 @@ def make_nodes(execution):
         if node.parent is not None:
             nodes[node.parent].children.append(node)
         node.flags |= OPEN if node.open else 0
+    for node in nodes.values():
+        node.called = min(sum(child.inclusive for child in node.calls_below()), U128_MAX)
         if execution.cct_health or (not node.exact and node.open <= 0):
             node.flags |= INCOMPLETE
     return nodes
@@ -274,12 +278,19 @@ class Check:
         self.equal("totals", {k: min(v, U128_MAX) for k, v in wanted.items()},
                    {k: int(v) for k, v in totals.items()})
 
+    steps = ()  # transforms that made the nodes what they are
+
+    def ask(self, path, **query):
+        if self.steps:
+            query["transform"] = self.steps
+        return self.server.get(path, execution=self.execution.ident, **query)
+
     def flame(self, metric="inclusive_ns", edges=EDGES, root=None, **query):
         if edges != EDGES:
             query["edges"] = ",".join(edges)
         if root is not None:
             query["root"] = root
-        answer = self.server.get("/api/v1/flame", execution=self.execution.ident, metric=metric, ids=1, **query)
+        answer = self.ask("/api/v1/flame", metric=metric, ids=1, **query)
         rows = [[row[0], row[1], row[2], row[3]] + [int(v) for v in row[4:]] for row in answer["nodes"]]
         names = answer["contexts"]
         self.equal("ids", (len(rows), len(rows)), (len(names), len(answer["path_ids"])))
@@ -370,9 +381,8 @@ class Check:
             folded = node.name not in here
             if folded:
                 sums = wanted.setdefault(owner, [0] * 10)
-                called = min(sum(child.inclusive for child in node.calls_below()), U128_MAX)
                 for k, value in enumerate((node.calls, node.open, node.errors, node.cancelled, 0, node.self_ns,
-                                           node.await_ns, node.child, called, 1)):
+                                           node.await_ns, node.child, node.called, 1)):
                     sums[k] += value
                 if direct and (owner is None or node.edge == "call"):
                     sums[4] += node.inclusive
@@ -460,6 +470,7 @@ class Check:
                 self.flame(root=node.name)
                 if self.path(node):
                     self.flame("self_ns", root=self.path(node), width=5)
+        Trees(self, self.execution.ident).run()
 
 
 def generation(store):

@@ -347,7 +347,8 @@ START_TEST(a_chain_of_180000)
     size_t n;
     ck_assert(vv_function_rows(&v.p->tree, &rows, &n, NULL) == VV_OK);
     ck_assert_uint_eq(n, 3);
-    ck_assert(rows[0].inclusive_ns == DEPTH && rows[1].inclusive_ns == DEPTH - 1 && rows[2].inclusive_ns == DEPTH - 2);
+    for (size_t i = 0; i < n; i++)
+        ck_assert(rows[i].inclusive_ns == DEPTH - rows[i].function->id);
     free(rows);
     view_done(&v);
 }
@@ -366,9 +367,9 @@ START_TEST(recursion_counts_once_and_a_spawn_starts_afresh)
     size_t n;
     ck_assert(vv_function_rows(&p->tree, &rows, &n, NULL) == VV_OK);
     ck_assert_uint_eq(n, 2);
-    ck_assert(rows[0].function->id == 1 && rows[0].inclusive_ns == 540);
-    ck_assert(rows[0].self_ns == 520 && rows[0].contexts == 3);
-    ck_assert(rows[1].function->id == 2 && rows[1].inclusive_ns == 30 && rows[1].self_ns == 20 && rows[1].calls == 2);
+    const vv_function_row *one = &rows[rows[0].function->id != 1], *two = &rows[rows[0].function->id == 1];
+    ck_assert(one->function->id == 1 && one->inclusive_ns == 540 && one->self_ns == 520 && one->contexts == 3);
+    ck_assert(two->function->id == 2 && two->inclusive_ns == 30 && two->self_ns == 20 && two->calls == 2);
     free(rows);
     vv_profile_free(p);
 }
