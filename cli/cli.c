@@ -86,7 +86,8 @@ int vv_cli_fail_error(const vv_error *err, const char *what, const char *next)
 static void option_line(const vv_cli_option *o)
 {
     char left[64];
-    snprintf(left, sizeof left, "--%s%s%s", o->name, o->value ? " " : "", o->value ? o->value : "");
+    snprintf(left, sizeof left, "--%s%s%s", o->name, o->value && *o->value != '[' ? " " : "",
+             o->value ? o->value : "");
     printf("  %-22s %s%s\n", left, o->help, o->repeats ? " (repeatable)" : "");
 }
 
@@ -176,7 +177,7 @@ static int take_option(vv_cli *c, const char *name, int argc, char **argv, int *
     if (!o->value && eq)
         return vv_cli_usage(c, "--%s takes no value", o->name);
     const char *value = eq ? eq + 1 : NULL;
-    if (o->value && !eq) {
+    if (o->value && *o->value != '[' && !eq) {
         if (*at + 1 >= argc)
             return vv_cli_usage(c, "--%s needs a value", o->name);
         value = argv[++*at];

@@ -27,7 +27,7 @@ enum {
 
 typedef struct {
     const char *name;  /* without the dashes */
-    const char *value; /* how the help calls its value; NULL for a flag */
+    const char *value; /* how the help calls its value; NULL for a flag; "[=FILE]": may be left out */
     const char *help;
     bool repeats;      /* may be given several times */
 } vv_cli_option;

@@ -19,8 +19,7 @@
 
 extern char **environ;
 
-#define LISTEN_DEFAULT "127.0.0.1:8278"
-#define DRAIN_NS UINT64_C(3000000000)
+#define DRAIN_NS UINT64_C(10000000000)
 #define SECOND_NS UINT64_C(1000000000)
 enum { MEMORY_DEFAULT_MIB = 512, TOKEN_MIN = 16, TOKEN_MAX = 256, HOSTS_MAX = 16 };
 
@@ -59,7 +58,7 @@ static void open_browser(const char *url)
 }
 
 /* Serves until a signal asks to stop, or nobody has asked anything for idle_ns (0: for ever). */
-static void wait_for_end(vv_http *h, const sigset_t *stop, uint64_t idle_ns)
+static void wait_for_end(vv_http *h, const sigset_t *stop, uint64_t idle_ns, vv_log *reopens)
 {
     for (;;) {
         uint64_t idle = vv_http_idle_ns(h);
@@ -67,16 +66,43 @@ static void wait_for_end(vv_http *h, const sigset_t *stop, uint64_t idle_ns)
             return;
         uint64_t left = idle_ns ? idle_ns - idle : 3600 * SECOND_NS;
         struct timespec t = {.tv_sec = (time_t)(left / SECOND_NS), .tv_nsec = (long)(left % SECOND_NS)};
-        if (sigtimedwait(stop, NULL, &t) > 0)
+        int signal = sigtimedwait(stop, NULL, &t);
+        if (signal == SIGHUP && reopens)
+            vv_log_reopen(reopens);
+        else if (signal > 0)
             return;
     }
+}
+
+/* From here on a signal ends the program at once. */
+static void wait_no_more(vv_http *h, const sigset_t *stop)
+{
+    vv_http_refuse(h);
+    pthread_sigmask(SIG_UNBLOCK, stop, NULL);
+}
+
+/* A line for people, or for a script. False where it can't be written. */
+static bool tell_address(bool json, const char *name)
+{
+    if (!json) {
+        printf("listening on %s\n", name);
+    } else {
+        vv_wr w = vv_wr_growing(64 * 1024);
+        vv_json j = vv_json_init(&w);
+        vv_json_obj(&j);
+        vv_json_kv_cstr(&j, "listening", name);
+        vv_json_end_obj(&j);
+        printf("%.*s\n", (int)w.len, (const char *)w.buf);
+        vv_wr_done(&w);
+    }
+    return fflush(stdout) == 0;
 }
 
 static int fail_start(const vv_error *err, const char *listen)
 {
     if (err->code == VV_ERR_EXISTS)
-        return vv_cli_fail(VV_EXIT_STORE, "%s; choose another with --listen ADDR:PORT, port 0 for any free one",
-                           err->msg);
+        return vv_cli_fail(VV_EXIT_STORE, "%s; choose another with --listen ADDR:PORT (port 0 for any free one) or "
+                           "--listen unix:PATH", err->msg);
     if (err->code == VV_ERR_ARG)
         return vv_cli_fail(VV_EXIT_USAGE, "%s; see `varve serve --help`", err->msg);
     return vv_cli_fail_error(err, listen, NULL);
@@ -114,19 +140,18 @@ static int serve(const vv_cli *c, const vv_server_options *so, const vv_http_opt
     }
     if (vv_http_start(&http, server, ho, &err) != VV_OK) {
         vv_server_free(server);
-        return fail_start(&err, ho->listen);
+        return fail_start(&err, ho->listen ? ho->listen : VV_HTTP_LISTEN);
     }
     int status = VV_EXIT_OK;
     tell_missing(server, so->store);
-    /* A URL of numbers: nothing in it needs an escape. */
-    printf(c->json ? "{\"listening\":\"%s\"}\n" : "listening on %s\n", vv_http_url(http));
-    if (fflush(stdout) != 0) {
+    if (!tell_address(c->json, vv_http_url(http))) {
         status = vv_cli_fail(VV_EXIT_STORE, "standard output: the server's address can't be written");
     } else {
         if (vv_cli_has(c, "open"))
             open_browser(vv_http_url(http));
-        wait_for_end(http, &stop, idle_ns);
+        wait_for_end(http, &stop, idle_ns, vv_cli_value(c, "log") ? ho->log : NULL);
     }
+    wait_no_more(http, &stop);
     vv_http_stop(http, DRAIN_NS);
     vv_server_free(server);
     return status;
@@ -139,7 +164,7 @@ static int run(const vv_cli *c)
     const char *token_file = vv_cli_value(c, "token-file"), *listen = vv_cli_value(c, "listen");
     const char *web_dir = vv_cli_value(c, "web-dir");
     uint64_t memory = MEMORY_DEFAULT_MIB, idle = 0;
-    vv_http_options ho = {.listen = listen ? listen : LISTEN_DEFAULT, .allow_hosts = hosts};
+    vv_http_options ho = {.listen = listen, .allow_hosts = hosts};
     const vv_index_options index = {.path = vv_cli_value(c, "index"), .say = vv_cli_say};
     int status;
     if (vv_cli_has(c, "no-index") && index.path)
@@ -162,29 +187,43 @@ static int run(const vv_cli *c)
     vv_server_options so = {.store = c->store ? c->store : arg, .token = token_file ? token : NULL,
                             .web_dir = web_dir, .memory_bytes = (size_t)memory << 20,
                             .index = vv_cli_has(c, "no-index") ? NULL : &index};
-    return serve(c, &so, &ho, idle * SECOND_NS);
+    if (vv_cli_has(c, "open") && listen && strncmp(listen, "unix:", 5) == 0)
+        return vv_cli_usage(c, "--open needs an address: browsers open no Unix socket");
+    if (vv_cli_has(c, "log")) {
+        vv_error err = {0};
+        if (vv_log_open(&ho.log, vv_cli_value(c, "log"), &err) != VV_OK)
+            return vv_cli_fail_error(&err, "log", NULL);
+    }
+    status = serve(c, &so, &ho, idle * SECOND_NS);
+    vv_log_close(ho.log);
+    return status;
 }
 
 static const vv_cli_option options[] = {
-    {"listen", "ADDR:PORT", "where to listen (" LISTEN_DEFAULT "); port 0 is any free one", false},
+    {"listen", "ADDR:PORT", "where to listen (" VV_HTTP_LISTEN "); port 0 is any free one; or unix:PATH, a socket",
+     false},
     {"token-file", "FILE", "ask clients for the token in FILE; needed for other addresses than loopback", false},
     {"allow-host", "HOST", "answer to this host name too", true},
     {"memory", "MIB", "memory for loaded executions (512)", false},
     {"index", "PATH", "keep the index of the store there; :memory: is nowhere (the cache directory)", false},
     {"no-index", NULL, "keep no index", false},
+    {"log", "[=FILE]", "log requests, a line each, to standard error or FILE; SIGHUP opens FILE anew", false},
     {"open", NULL, "open the dashboard in a browser", false},
     {"idle-exit", "SECONDS", "end after so long without a request", false},
     {"web-dir", "DIR", "take the dashboard's files from DIR, for working on them", false},
 };
 static const char *const examples[] = {"varve serve", "varve serve --open ./run.tar.gz",
-                                       "varve serve --listen 127.0.0.1:0 --idle-exit 600", NULL};
+                                       "varve serve --listen 127.0.0.1:0 --idle-exit 600",
+                                       "varve serve --listen unix:varve.sock --log=requests.log", NULL};
 
 const vv_cli_verb vv_verb_serve = {
     .name = "serve",
     .args = "[STORE]",
     .purpose = "serves the dashboard and the HTTP API of a store",
     .details = "Prints `listening on URL` once ready, and ends on SIGINT or SIGTERM. Where there is no store yet it\n"
-               "waits for one. Only programs on this machine reach it, unless a token file is given.\n",
+               "waits for one. Only programs on this machine reach it, unless a token file is given; only this user's\n"
+               "reach a Unix socket. A socket that was opened for it (LISTEN_FDS) is served in place of --listen. A\n"
+               "signal lets running answers end for 10 seconds; a second one ends them.\n",
     .json = "print the address as JSON",
     .options = options,
     .option_count = VV_ARRAY_LEN(options),

@@ -30,7 +30,7 @@ static bool is_ours(const vv_guard *g, const char *authority, bool portless)
         size_t n = strlen(g->hosts[i]);
         if (strncasecmp(authority, g->hosts[i], n) != 0)
             continue;
-        if ((portless && authority[n] == 0) || strcmp(authority + n, port) == 0)
+        if ((portless && authority[n] == 0) || (g->port && strcmp(authority + n, port) == 0))
             return true;
     }
     return false;
@@ -80,6 +80,14 @@ static const char *target_fault(const char *raw)
 
 bool vv_guard_check(const vv_guard *g, const vv_request *rq, vv_problem *ret)
 {
+    if (rq->stopping) {
+        vv_problem_set(ret, VV_PROBLEM_STOPPING, "the server ends");
+        return false;
+    }
+    if (rq->stranger) {
+        vv_problem_set(ret, VV_PROBLEM_STRANGER, "the request is another user's");
+        return false;
+    }
     if (rq->host_count != 1 || !is_ours(g, rq->host, true)) {
         vv_problem_set(ret, VV_PROBLEM_MISDIRECTED, "%s",
                        rq->host_count == 1 ? "the Host header names another host or port"

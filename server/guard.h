@@ -12,7 +12,8 @@
 enum { VV_GUARD_HOSTS = 32, VV_TARGET_PARAMS = 64 };
 
 typedef struct {
-    unsigned port;                       /* the one listened on */
+    unsigned port;                       /* the one listened on; 0 for a Unix socket, where a Host has none */
+    const char *socket;                  /* path of the Unix socket, or NULL. Borrowed */
     const char *hosts[VV_GUARD_HOSTS];   /* names and literals; IPv6 in brackets. Borrowed */
     size_t host_count;
 } vv_guard;
@@ -22,7 +23,7 @@ vv_guard vv_guard_init(unsigned port);
 /* False where there is no room. host is borrowed. */
 bool vv_guard_allow(vv_guard *g, const char *host);
 
-/* False and a problem (421, 403, 400) where the request is refused. */
+/* False and a problem (503, 421, 403, 400) where the request is refused. */
 bool vv_guard_check(const vv_guard *g, const vv_request *rq, vv_problem *ret);
 
 /* A target taken apart. Texts are decoded copies that end in NUL; owned. */

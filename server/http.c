@@ -2,10 +2,7 @@
 
 #include "server/http.h"
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <microhttpd.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -18,6 +15,8 @@
 #include <unistd.h>
 
 #include "server/file_watch.h"
+#include "server/listen.h"
+#include "server/log.h"
 
 enum {
     CONNECTIONS = 1024,
@@ -26,14 +25,8 @@ enum {
     CONNECTION_MEMORY = 320 * 1024, /* request line (2000 executions), headers, and the piece of a body on its way */
     STACK = 1024 * 1024,
     UPLOAD_MAX = 64 * 1024,         /* of a body that nobody asked for, before the connection is given up */
-    BACKLOG = 256,
+    METHOD = 16,
 };
-
-typedef union {
-    struct sockaddr any;
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-} address;
 
 typedef struct call call;
 
@@ -41,9 +34,10 @@ struct vv_http {
     vv_server *server;
     struct MHD_Daemon *daemon;
     vv_file_watch *files;
-    int fd;
-    char url[80], literal[64];
+    vv_listener listener;
+    vv_log *log;          /* or NULL; borrowed */
     unsigned connections; /* at most */
+    atomic_bool stopping;
     pthread_mutex_t lock;
     call *oldest, *newest; /* that wait for a client's request to be whole; under the lock */
     unsigned waiting;
@@ -60,11 +54,16 @@ struct call {
     int fd;
     call *older, *newer;
     bool waiting;
+    bool stranger; /* another user's process, at a Unix socket */
     char *target;
     size_t uploaded;
     bool counted, met;
     bool patient; /* the connection's own timeout was set */
     vv_watched_file file;
+
+    char method[METHOD]; /* for the log: of an answer that was given, else empty */
+    unsigned status;
+    uint64_t from_ns, sent;
 };
 
 static uint64_t now_ns(void)
@@ -114,8 +113,17 @@ static void start_waiting(call *c)
     pthread_mutex_unlock(&h->lock);
 }
 
+static void log_request(const call *c)
+{
+    const vv_log_entry e = {.method = c->method, .target = c->target, .status = c->status, .bytes = c->sent,
+                            .duration_ns = now_ns() - c->from_ns};
+    if (c->method[0])
+        vv_log_write(c->http->log, &e);
+}
+
 static void end_request(call *c)
 {
+    log_request(c);
     if (c->counted) {
         atomic_store(&c->http->last_ns, now_ns());
         atomic_fetch_sub(&c->http->active, 1);
@@ -125,6 +133,18 @@ static void end_request(call *c)
     c->target = NULL;
     c->uploaded = 0;
     c->counted = c->met = c->patient = false;
+    c->method[0] = 0;
+    c->sent = 0;
+}
+
+/* Root and this user may ask. Of a socket with a network's address everybody who gets through may. */
+static bool is_stranger(const vv_http *h, int fd)
+{
+    struct ucred who;
+    socklen_t len = sizeof who;
+    if (!h->listener.local)
+        return false;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) != 0 || (who.uid != geteuid() && who.uid != 0);
 }
 
 static void on_connection(void *cls, struct MHD_Connection *connection, void **context,
@@ -137,6 +157,7 @@ static void on_connection(void *cls, struct MHD_Connection *connection, void **c
         if (c) {
             c->http = cls;
             c->fd = info->connect_fd;
+            c->stranger = is_stranger(c->http, c->fd);
             start_waiting(c);
         }
         *context = c;
@@ -157,6 +178,7 @@ static void *on_target(void *cls, const char *uri, struct MHD_Connection *connec
     if (!c)
         return NULL;
     end_request(c);
+    c->from_ns = now_ns();
     c->target = strdup(uri);
     return c->target ? c : NULL;
 }
@@ -208,46 +230,73 @@ static enum MHD_Result read_header(void *cls, enum MHD_ValueKind kind, const cha
     return MHD_YES;
 }
 
+/* A body that is produced while it is sent. The connection may be gone when it is freed. */
+typedef struct {
+    vv_body *body;
+    call *call;
+} sending;
+
 static ssize_t read_body(void *cls, uint64_t pos, char *buf, size_t max)
 {
+    sending *s = cls;
     (void)pos;
-    ssize_t n = vv_body_read(cls, buf, max);
+    ssize_t n = vv_body_read(s->body, buf, max);
+    if (n > 0)
+        s->call->sent += (uint64_t)n;
     return n > 0 ? n : n == 0 ? MHD_CONTENT_READER_END_OF_STREAM : MHD_CONTENT_READER_END_WITH_ERROR;
 }
 
 static void free_body(void *cls)
 {
-    vv_body_free(cls);
+    sending *s = cls;
+    vv_body_free(s->body);
+    free(s);
 }
 
-static struct MHD_Response *make_response(vv_response *rs)
+static struct MHD_Response *make_stream(call *c, vv_response *rs)
 {
-    struct MHD_Response *m;
-    if (rs->has_file) {
-        m = MHD_create_response_from_fd_at_offset64(rs->body_len, rs->file, rs->file_off);
-        rs->has_file = !m; /* the library closes it */
-        return m;
-    }
-    if (rs->body) {
-        uint64_t len = rs->has_body_len ? rs->body_len : MHD_SIZE_UNKNOWN;
-        m = MHD_create_response_from_callback(len, VV_ANSWER_PIECE, read_body, rs->body, free_body);
-        if (m)
-            rs->body = NULL;
-        return m;
-    }
-    /* A 304 or a redirect goes without its body. */
-    bool empty = rs->status / 100 == 3;
-    m = MHD_create_response_from_buffer(empty ? 0 : rs->len, (void *)rs->bytes,
-                                        rs->owned && !empty ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
-    if (m && !empty)
-        rs->owned = false;
+    sending *s = malloc(sizeof *s);
+    if (!s)
+        return NULL;
+    *s = (sending){rs->body, c};
+    struct MHD_Response *m = MHD_create_response_from_callback(rs->has_body_len ? rs->body_len : MHD_SIZE_UNKNOWN,
+                                                               VV_ANSWER_PIECE, read_body, s, free_body);
+    if (m)
+        rs->body = NULL;
+    else
+        free(s);
     return m;
 }
 
-static enum MHD_Result send_response(struct MHD_Connection *connection, vv_response *rs, bool head)
+static struct MHD_Response *make_file(call *c, vv_response *rs, bool head)
 {
-    bool unknown_len = rs->body && !rs->has_body_len;
-    struct MHD_Response *m = make_response(rs);
+    struct MHD_Response *m = MHD_create_response_from_fd_at_offset64(rs->body_len, rs->file, rs->file_off);
+    rs->has_file = !m; /* the library closes it */
+    c->sent = head ? 0 : rs->body_len;
+    return m;
+}
+
+static struct MHD_Response *make_response(call *c, vv_response *rs, bool head)
+{
+    if (rs->has_file)
+        return make_file(c, rs, head);
+    if (rs->body)
+        return make_stream(c, rs);
+    /* A 304 or a redirect goes without its body. */
+    bool empty = rs->status / 100 == 3;
+    struct MHD_Response *m = MHD_create_response_from_buffer(
+        empty ? 0 : rs->len, (void *)rs->bytes, rs->owned && !empty ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+    if (m && !empty) {
+        rs->owned = false;
+        c->sent = head ? 0 : rs->len;
+    }
+    return m;
+}
+
+static enum MHD_Result send_response(call *c, struct MHD_Connection *connection, const char *method, vv_response *rs)
+{
+    bool unknown_len = rs->body && !rs->has_body_len, head = strcmp(method, "HEAD") == 0;
+    struct MHD_Response *m = make_response(c, rs, head);
     if (!m)
         return MHD_NO;
     /* After the headers of a chunked answer to HEAD the library sends the last chunk all the same. */
@@ -255,6 +304,8 @@ static enum MHD_Result send_response(struct MHD_Connection *connection, vv_respo
         MHD_set_response_options(m, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
     for (size_t i = 0; i < rs->header_count; i++)
         MHD_add_response_header(m, rs->headers[i].name, rs->headers[i].value);
+    snprintf(c->method, sizeof c->method, "%s", method);
+    c->status = rs->status;
     enum MHD_Result result = MHD_queue_response(connection, rs->status, m);
     MHD_destroy_response(m);
     return result;
@@ -284,7 +335,8 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         return c->uploaded > UPLOAD_MAX ? MHD_NO : MHD_YES;
     }
     stop_waiting(c);
-    vv_request rq = {.method = method, .target = c->target, .socket = &c->fd};
+    vv_request rq = {.method = method, .target = c->target, .socket = &c->fd, .stranger = c->stranger,
+                     .stopping = atomic_load(&h->stopping)};
     vv_response rs = {0};
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, read_header, &rq);
     vv_server_handle(h->server, &rq, &rs);
@@ -292,82 +344,17 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         c->patient = MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, rs.patience_s) == MHD_YES;
     enum MHD_Result result = MHD_NO;
     if (!rs.has_file || vv_file_watch_enter(h->files, &c->file, rs.file, rs.file_off + rs.body_len, c->fd))
-        result = send_response(connection, &rs, strcmp(method, "HEAD") == 0);
+        result = send_response(c, connection, method, &rs);
     vv_response_done(&rs);
     return result;
 }
 
-/* "ADDR:PORT" or "[ADDR6]:PORT" into an address; the literal as a URL has it. */
-static bool parse_listen(const char *text, address *a, socklen_t *len, char literal[64])
+static vv_code set_guard(vv_http *h, const vv_http_options *o, vv_error *err)
 {
-    char host[64];
-    const char *colon = strrchr(text, ':'), *from = text;
-    char *end;
-    if (!colon || colon[1] < '0' || colon[1] > '9')
-        return false;
-    unsigned long port = strtoul(colon + 1, &end, 10);
-    size_t n = (size_t)(colon - text);
-    bool v6 = n >= 2 && text[0] == '[' && colon[-1] == ']';
-    if (*end || port > 65535 || n >= sizeof host)
-        return false;
-    if (v6) {
-        from++;
-        n -= 2;
-    }
-    memcpy(host, from, n);
-    host[n] = 0;
-    if (strcmp(host, "localhost") == 0)
-        strcpy(host, "127.0.0.1");
-    *a = (address){0};
-    if (v6) {
-        a->v6.sin6_family = AF_INET6;
-        a->v6.sin6_port = htons((uint16_t)port);
-        *len = sizeof a->v6;
-        snprintf(literal, 64, "[%.60s]", host);
-        return inet_pton(AF_INET6, host, &a->v6.sin6_addr) == 1;
-    }
-    a->v4.sin_family = AF_INET;
-    a->v4.sin_port = htons((uint16_t)port);
-    *len = sizeof a->v4;
-    snprintf(literal, 64, "%.60s", host);
-    return inet_pton(AF_INET, host, &a->v4.sin_addr) == 1;
-}
-
-static bool is_loopback(const address *a)
-{
-    if (a->any.sa_family == AF_INET6)
-        return IN6_IS_ADDR_LOOPBACK(&a->v6.sin6_addr);
-    return ntohl(a->v4.sin_addr.s_addr) >> 24 == 127;
-}
-
-/* A bound, listening socket, and the port it has got. */
-static vv_code open_socket(int *ret, const address *a, socklen_t len, const char *text, unsigned *ret_port,
-                           vv_error *err)
-{
-    int one = 1, fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return vv_fail_os(err, errno, "socket");
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (a->any.sa_family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof one);
-    address bound;
-    socklen_t bound_len = sizeof bound;
-    if (bind(fd, &a->any, len) != 0 || listen(fd, BACKLOG) != 0 || getsockname(fd, &bound.any, &bound_len) != 0) {
-        int os = errno;
-        close(fd);
-        if (os == EADDRINUSE)
-            return vv_fail(err, VV_ERR_EXISTS, "%s is in use by another program", text);
-        return vv_fail_os(err, os, "listening on %s", text);
-    }
-    *ret_port = ntohs(a->any.sa_family == AF_INET6 ? bound.v6.sin6_port : bound.v4.sin_port);
-    *ret = fd;
-    return VV_OK;
-}
-
-static vv_code set_guard(vv_http *h, const vv_http_options *o, unsigned port, vv_error *err)
-{
-    vv_guard g = vv_guard_init(port);
-    bool room = vv_guard_allow(&g, h->literal);
+    vv_guard g = vv_guard_init(h->listener.port);
+    bool room = h->listener.local || vv_guard_allow(&g, h->listener.literal);
+    if (h->listener.local)
+        g.socket = h->listener.name + strlen("unix:");
     for (size_t i = 0; i < o->allow_host_count && room; i++)
         room = vv_guard_allow(&g, o->allow_hosts[i]);
     if (!room)
@@ -397,7 +384,7 @@ static vv_code start_daemon(vv_http *h, vv_error *err)
     /* A thread for each connection: a fold may take seconds, and holds up nobody else. */
     h->daemon = MHD_start_daemon(
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_POLL | MHD_USE_ITC, 0, NULL, NULL,
-        on_request, h, MHD_OPTION_LISTEN_SOCKET, h->fd, MHD_OPTION_URI_LOG_CALLBACK, on_target, h,
+        on_request, h, MHD_OPTION_LISTEN_SOCKET, h->listener.fd, MHD_OPTION_URI_LOG_CALLBACK, on_target, h,
         MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
         MHD_OPTION_CONNECTION_LIMIT, h->connections,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)TIMEOUT_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
@@ -405,48 +392,51 @@ static vv_code start_daemon(vv_http *h, vv_error *err)
     return h->daemon ? VV_OK : vv_fail(err, VV_ERR_IO, "the HTTP library did not start");
 }
 
+/* The socket that was handed over, or one of our own. */
+static vv_code listen_somewhere(vv_http *h, const vv_http_options *o, vv_error *err)
+{
+    if (vv_listen_is_handed())
+        return o->listen ? vv_fail(err, VV_ERR_ARG, "--listen and a socket that was handed over (LISTEN_FDS) "
+                                   "exclude each other")
+                         : vv_listen_take(&h->listener, err);
+    return vv_listen_open(&h->listener, o->listen ? o->listen : VV_HTTP_LISTEN, err);
+}
+
 vv_code vv_http_start(vv_http **ret, vv_server *server, const vv_http_options *o, vv_error *err)
 {
-    address a;
-    socklen_t len = 0;
-    unsigned port = 0;
     vv_http *h = calloc(1, sizeof *h);
     if (!h)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a server");
     h->server = server;
-    h->fd = -1;
+    h->log = o->log;
+    h->listener.fd = -1;
     h->connections = connection_limit();
     vv_server_limit_followers(server, h->connections / 2);
     pthread_mutex_init(&h->lock, NULL);
     atomic_store(&h->last_ns, now_ns());
-    vv_code rc = VV_OK;
-    if (!parse_listen(o->listen, &a, &len, h->literal))
-        rc = vv_fail(err, VV_ERR_ARG, "\"%.100s\" is not an address to listen on (ADDR:PORT, [ADDR6]:PORT)", o->listen);
-    else if (!is_loopback(&a) && !o->has_token)
-        rc = vv_fail(err, VV_ERR_ARG, "%.100s can be reached by others: a token file is needed", o->listen);
+    vv_code rc = listen_somewhere(h, o, err);
+    if (rc == VV_OK && h->listener.reachable && !o->has_token)
+        rc = vv_fail(err, VV_ERR_ARG, "%.100s can be reached by others: a token file is needed", h->listener.name);
     if (rc == VV_OK)
-        rc = open_socket(&h->fd, &a, len, o->listen, &port, err);
-    if (rc == VV_OK)
-        rc = set_guard(h, o, port, err);
+        rc = set_guard(h, o, err);
     if (rc == VV_OK)
         rc = vv_file_watch_start(&h->files, err);
     if (rc == VV_OK)
         rc = start_daemon(h, err);
     if (rc != VV_OK) {
         vv_file_watch_stop(h->files);
-        vv_close(&h->fd);
+        vv_listen_close(&h->listener);
         pthread_mutex_destroy(&h->lock);
         free(h);
         return rc;
     }
-    snprintf(h->url, sizeof h->url, "http://%s:%u/", h->literal, port);
     *ret = h;
     return VV_OK;
 }
 
 const char *vv_http_url(const vv_http *h)
 {
-    return h->url;
+    return h->listener.name;
 }
 
 uint64_t vv_http_idle_ns(vv_http *h)
@@ -454,21 +444,28 @@ uint64_t vv_http_idle_ns(vv_http *h)
     return atomic_load(&h->active) ? 0 : now_ns() - atomic_load(&h->last_ns);
 }
 
-void vv_http_stop(vv_http *h, uint64_t drain_ns)
+void vv_http_refuse(vv_http *h)
 {
-    if (!h)
-        return;
+    atomic_store(&h->stopping, true);
+    vv_listen_hide(&h->listener);
     /* Quiescing alone leaves new clients in the backlog: shutting the socket refuses them. */
     MHD_socket fd = MHD_quiesce_daemon(h->daemon);
     if (fd != MHD_INVALID_SOCKET)
         shutdown(fd, SHUT_RDWR);
     vv_server_stop(h->server);
+}
+
+void vv_http_stop(vv_http *h, uint64_t drain_ns)
+{
+    if (!h)
+        return;
+    vv_http_refuse(h);
     uint64_t until = now_ns() + drain_ns;
     while (atomic_load(&h->active) && now_ns() < until)
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     MHD_stop_daemon(h->daemon);
     vv_file_watch_stop(h->files);
-    vv_close(&h->fd);
+    vv_listen_close(&h->listener);
     pthread_mutex_destroy(&h->lock);
     free(h);
 }

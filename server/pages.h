@@ -5,6 +5,7 @@
 
 typedef struct {
     const char *base;       /* "http://127.0.0.1:8278" as the client asked */
+    const char *socket;     /* the Unix socket that it came through, or NULL */
     const char *build;
     const char *store_name; /* the last parts of its path */
     bool has_store;

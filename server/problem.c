@@ -43,6 +43,9 @@ static const struct {
                          "Start varve serve with a larger --memory"},
     [VV_PROBLEM_FOLLOWERS] = {503, "too-many-followers", "No more can follow the store at a time",
                               "Close another follower, or ask from time to time (If-None-Match makes that cheap)"},
+    [VV_PROBLEM_STRANGER] = {403, "stranger", "This socket is another user's",
+                             "Start a server of your own, or ask as the user who started this one"},
+    [VV_PROBLEM_STOPPING] = {503, "stopping", "The server is ending", "Start it again, or ask the one that follows it"},
 };
 
 void vv_problem_set(vv_problem *p, vv_problem_kind kind, const char *fmt, ...)
@@ -105,6 +108,8 @@ void vv_problem_respond(vv_response *r, const vv_problem *p)
         vv_response_header(r, "Allow", "GET, HEAD");
     if (p->kind == VV_PROBLEM_FOLLOWERS)
         vv_response_header(r, "Retry-After", "5");
+    if (p->kind == VV_PROBLEM_STOPPING)
+        vv_response_header(r, "Connection", "close");
     if (p->kind == VV_PROBLEM_UNAUTHORIZED)
         vv_response_header(r, "WWW-Authenticate", "Bearer");
     if (vv_json_done(&j))

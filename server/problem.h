@@ -22,6 +22,8 @@ typedef enum {
     VV_PROBLEM_STORE,
     VV_PROBLEM_BUSY,
     VV_PROBLEM_FOLLOWERS,
+    VV_PROBLEM_STRANGER,
+    VV_PROBLEM_STOPPING,
 } vv_problem_kind;
 
 typedef struct {

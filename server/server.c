@@ -497,7 +497,7 @@ static void serve_root(exchange *x)
         return;
     char base[300];
     snprintf(base, sizeof base, "http://%s", x->rq->host);
-    vv_page_facts facts = {.base = base, .has_store = vv_server_has_store(s)};
+    vv_page_facts facts = {.base = base, .socket = s->guard.socket, .has_store = vv_server_has_store(s)};
     vv_wr w = vv_wr_growing(PAGE_MAX);
     vv_page_text(&w, &facts);
     x->rs->status = 200;

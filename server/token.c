@@ -73,15 +73,29 @@ vv_token_verdict vv_token_check(const vv_token *t, const vv_request *rq, const v
     return has_cookie(t, rq->cookie) ? VV_TOKEN_GOOD : VV_TOKEN_BAD;
 }
 
-/* The target without its token parameter, whose name a client may have written with escapes. */
-static bool without_token(const char *target, vv_wr *w)
+/* Whether a parameter as the client wrote it is the token's: its name may hold escapes. */
+static bool is_token_param(const char *s, size_t n)
+{
+    static const char name[] = "token";
+    size_t at = 0;
+    for (size_t i = 0; i < n && s[i] != '='; i++) {
+        uint8_t c = (uint8_t)s[i];
+        if (c == '%' && n - i >= 3 && vv_unhex(&c, 1, (vv_str){s + i + 1, 2}))
+            i += 2;
+        if (at == sizeof name - 1 || c != (uint8_t)name[at++])
+            return false;
+    }
+    return at == sizeof name - 1;
+}
+
+bool vv_token_strip(const char *target, vv_wr *w)
 {
     size_t path = strcspn(target, "?");
     vv_wr_bytes(w, target, path);
     char separator = '?';
     for (const char *p = target + path; *p++;) {
         size_t n = strcspn(p, "&");
-        if (strncmp(p, "token=", 6) != 0) {
+        if (!is_token_param(p, n)) {
             vv_wr_u8(w, (uint8_t)separator);
             vv_wr_bytes(w, p, n);
             separator = '&';
@@ -97,7 +111,9 @@ void vv_token_trade(const vv_token *t, const vv_request *rq, vv_response *rs)
     char buf[VV_HEADER_VALUE];
     vv_wr w = vv_wr_fixed(buf, sizeof buf);
     rs->status = 303;
-    vv_response_header(rs, "Location", "%s", without_token(rq->target, &w) ? buf : "/");
+    /* A path that starts with two slashes would be another host's. */
+    bool plain = vv_token_strip(rq->target, &w) && buf[1] != '/';
+    vv_response_header(rs, "Location", "%s", plain ? buf : "/");
     vv_response_header(rs, "Set-Cookie", "%s=%s; Path=/; HttpOnly; SameSite=Strict", t->cookie_name, t->cookie);
     vv_response_header(rs, "Cache-Control", "no-store");
 }

@@ -21,3 +21,5 @@ typedef enum { VV_TOKEN_GOOD, VV_TOKEN_TRADE, VV_TOKEN_BAD } vv_token_verdict;
 vv_token_verdict vv_token_check(const vv_token *t, const vv_request *rq, const vv_target *target);
 /* A redirect to the same address without the token, and the cookie. */
 void vv_token_trade(const vv_token *t, const vv_request *rq, vv_response *rs);
+/* The target without any token parameter, and a NUL. False without room. */
+bool vv_token_strip(const char *target, vv_wr *w);
