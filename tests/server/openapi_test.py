@@ -28,6 +28,7 @@ SEEDS = range(1, 5)
 ROWS = 6  # of each list that are looked at one by one
 WHOLE = ("demo-store.tar", "alive")  # where all parameters are tried too
 ZERO = "0" * 64
+GIVEN = {"q": ("a", "main", "spans")}  # values of parameters that are needed
 
 
 class Server:
@@ -116,6 +117,12 @@ class Crawl:
                                                          for r in items[:ROWS]]
         executions = [i["execution_id"] for i in get("/api/v1/executions?limit=1000")[1].get("items", ())]
         known["executions"] = [(i,) for i in executions]
+        self.executions = executions or ["latest"]
+        keys = {}
+        for ident in executions:
+            answer = get("/api/v1/flame?" + urlencode({"execution": ident, "ids": 1}))[1]
+            keys.update((c, None) for c in answer.get("contexts", ())[:ROWS])
+        known["/api/v1/contexts/{key}"] = [(k,) for k in keys]
         spans, errors, cids = [], [], set()
         for ident in executions:
             for kind, key, found in (("spans", "call_id", spans), ("errors", "error_id", errors)):
@@ -133,7 +140,7 @@ class Crawl:
         if not names:
             return [path]
         best = max((p for p in self.examples if path.startswith(p)), key=len, default="executions")
-        found = self.examples.get(best) or [("latest~77", "1.1")]
+        found = self.examples.get(best) or [("latest~77", "1.1", "1")]
         found = [f for f in found if len(f) >= len(names)]
         assert found, "nothing is known for the braces of %s" % path
         return [self.fill(path, names, f) for f in found]
@@ -143,6 +150,20 @@ class Crawl:
         for name, value in zip(names, values):
             path = path.replace("{%s}" % name, quote(value, safe=""))
         return path
+
+    def queries(self, parameters):
+        """What must stand in the query: a list of dictionaries."""
+        required = [p["name"] for p in parameters if p.get("required")]
+        found = [{}]
+        if "execution" in required:
+            found = [{"execution": e} for e in self.executions]
+        if "function" in required:
+            found = [{**q, "function": self.function_of(q)} for q in found]
+        for name in required:
+            assert name in ("execution", "function") or name in GIVEN, "no value is known for %s" % name
+            if name in GIVEN:
+                found = [{**q, name: v} for q in found for v in GIVEN[name]]
+        return found
 
     def check_document(self):
         """What the document itself must be."""
@@ -161,24 +182,20 @@ class Crawl:
     def run(self, parameters_too):
         self.check_document()
         self.find_examples()
-        executions = [e[0] for e in self.examples["executions"]] or ["latest"]
         others = sorted({p["name"] for item in self.paths.values() for p in item["get"].get("parameters", ())
                          if p["in"] == "query"})
         for path, item in self.paths.items():
             parameters = [p for p in item["get"].get("parameters", ()) if p["in"] == "query"]
-            targets = self.fillings(path)
-            if any(p["name"] == "execution" for p in parameters):
-                targets = [t + "?" + urlencode({"execution": e}) for t in targets for e in executions]
-            if any(p["name"] == "function" and p.get("required") for p in parameters):
-                targets = [t + "&" + urlencode({"function": self.function_of(t)}) for t in targets]
-            for target in targets:
-                self.ask_plain(target)
+            queries = self.queries(parameters)
+            for target in self.fillings(path):
+                for query in queries:
+                    self.ask_plain(target + ("?" + urlencode(query) if query else ""))
             if parameters_too:
-                self.ask_parameters(path, parameters, targets[0], others)
+                self.ask_parameters(path, parameters, self.fillings(path)[0], queries[0], others)
 
-    def function_of(self, target):
-        """The first function of the execution that a target is about."""
-        items = self.server.get("/api/v1/functions?" + target.split("?")[1])[1].get("items", ())
+    def function_of(self, query):
+        """The first function of an execution."""
+        items = self.server.get("/api/v1/functions?" + urlencode(query))[1].get("items", ())
         return "#%d/%s" % (items[0]["function_id"], items[0]["program"]) if items else "nobody"
 
     def ask_plain(self, target):
@@ -192,14 +209,16 @@ class Crawl:
             server.want(again.status == 304, "%s: its own tag gives %d" % (target, again.status))
         server.want((status == 200) >= bool(tag), "%s: %d has a tag" % (target, status))
 
-    def ask_parameters(self, path, parameters, target, others):
+    def ask_parameters(self, path, parameters, target, query, others):
         server = self.server
-        separator = "&" if "?" in target else "?"
 
-        def refused(name, query, what):
-            status, body = server.get(target + separator + query)
+        def ask(*pairs):
+            return server.get(target + "?" + urlencode([*query.items(), *pairs]))
+
+        def refused(name, pairs, what):
+            status, body = ask(*pairs)
             good = status == 400 and body["type"] == "urn:varve:problem:bad-parameter" and body["parameter"] == name
-            server.want(good, "%s %s: %s: %s" % (path, query, what, body if status == 400 else status))
+            server.want(good, "%s %s: %s: %s" % (path, pairs, what, body if status == 400 else status))
 
         for method in ("POST", "PUT", "DELETE", "OPTIONS", "PATCH"):
             response, _ = server.ask(method, target)
@@ -207,24 +226,22 @@ class Crawl:
                         "%s %s: %d" % (method, path, response.status))
         names = {p["name"] for p in parameters}
         for name in [n for n in others if n not in names] + ["no_such"]:
-            refused(name, name + "=1", "a parameter that it does not have")
+            refused(name, [(name, "1")], "a parameter that it does not have")
         for p in parameters:
             name = p["name"]
-            if p.get("required"):
-                bare, rest = target.split("?")
-                kept = "&".join(part for part in rest.split("&") if not part.startswith(name + "="))
-                status, body = server.get(bare + "?" + kept)
-                server.want(status == 400 and body["parameter"] == name, "%s without %s: %d" % (path, name, status))
-                continue
-            for value in good_values(p):
-                status, body = server.get(target + separator + urlencode({name: value}))
+            for value in bad_values(p) if name not in query else ():
+                refused(name, [(name, value)], "a value that is not allowed")
+            for value in good_values(p) if name not in query else ():
+                status, body = ask((name, value))
                 server.want(status != 400 or body.get("parameter") != name,
                             "%s: %s=%s, which is allowed, is %s" % (path, name, value, body))
-            for value in bad_values(p):
-                refused(name, urlencode({name: value}), "a value that is not allowed")
-            if not p.get("explode"):
+            if not p["schema"].get("type") == "array" or not p.get("explode"):
                 value = next(good_values(p), "x")
-                refused(name, urlencode([(name, value), (name, value)]), "given twice")
+                refused(name, [(name, value)] * (1 if name in query else 2), "given twice")
+            if name in query:
+                kept = urlencode({k: v for k, v in query.items() if k != name})
+                status, body = server.get(target + "?" + kept)
+                server.want(status == 400 and body["parameter"] == name, "%s without %s: %d" % (path, name, status))
 
 
 def demo(fixtures, scratch, name):
