@@ -8,6 +8,7 @@
 #include "cli/verbs.h"
 #include "cli/view.h"
 #include "views/segments.h"
+#include "views/store_use.h"
 
 #define LIMIT_DEFAULT "20"
 enum { LIMIT_SHOWN = 20, LIMIT_MAX = 1000, RUNS_SHOWN = 10, FIELD = 10 };
@@ -161,6 +162,70 @@ static int print_segments(const vv_cli *c, vv_query *q)
     return status;
 }
 
+static void print_use(const vv_store_use *u)
+{
+    static const vv_cli_column columns[] = {{"KIND", false}, {"FILES", true}, {"BYTES", true}};
+    char text[VV_CELL];
+    vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
+    for (unsigned k = 0; t && k <= VV_USES; k++) {
+        const vv_use *use = k < VV_USES ? &u->use[k] : &u->total;
+        vv_cli_cell(t, VV_PAINT_NONE, "%s", k < VV_USES ? vv_use_words[k] : "total");
+        vv_cli_cell(t, VV_PAINT_NONE, "%s", vv_cli_count(text, use->files));
+        vv_cli_cell(t, k == VV_USES ? VV_PAINT_BOLD : VV_PAINT_NONE, "%s", vv_cli_count(text, use->bytes));
+    }
+    if (t)
+        vv_cli_table_print(t);
+    vv_cli_table_free(t);
+}
+
+static void print_counts(const vv_store_use *u)
+{
+    char a[VV_CELL], b[VV_CELL];
+    const vv_segment_counts *const planes[] = {&u->meta, &u->data};
+    printf("%s streams, %" PRIu64 " of them alive, %" PRIu64 " unreadable; %s executions, %" PRIu64 " running\n",
+           vv_cli_count(a, u->streams), u->alive, u->unreadable, vv_cli_count(b, u->executions), u->running);
+    for (size_t i = 0; i < VV_ARRAY_LEN(planes); i++)
+        printf("%s segments: %s good, %" PRIu64 " corrupt, %" PRIu64 " unreadable, %" PRIu64 " missing\n",
+               vv_plane_dir((vv_plane)i), vv_cli_count(a, planes[i]->good), planes[i]->corrupt,
+               planes[i]->unreadable, planes[i]->missing);
+    if (!u->has_ledger)
+        printf("the store's ledger of its use is missing or damaged\n");
+    else if (u->is_settled && u->ledger != u->counted)
+        printf("the store's ledger says %s bytes, its files come to %s\n", vv_cli_count(a, u->ledger),
+               vv_cli_count(b, u->counted));
+    if (u->irregular)
+        printf("%" PRIu64 " names are links, devices or the like: no program can record here until they are gone\n",
+               u->irregular);
+}
+
+static void print_orphans(const vv_orphans *o)
+{
+    char text[VV_THREAD_TEXT];
+    printf("%" PRIu64 " executions have data and stand in no index\n", o->total);
+    for (size_t i = 0; i < o->count && i < LIMIT_SHOWN; i++) {
+        vv_thread_text(text, &o->roots[i]);
+        printf("  %s\n", text);
+    }
+}
+
+/* What the store takes on disk. */
+static int print_store(vv_query *q, bool scan)
+{
+    vv_store_use use;
+    VV_CLEANUP(vv_orphans_done) vv_orphans orphans = {0};
+    vv_error err = {0};
+    vv_code rc = vv_store_use_of(&use, q->look, &err);
+    if (rc == VV_OK && scan)
+        rc = vv_orphans_of(&orphans, q->look, &err);
+    if (rc != VV_OK)
+        return vv_cli_fail_error(&err, "store", NULL);
+    print_use(&use);
+    print_counts(&use);
+    if (scan)
+        print_orphans(&orphans);
+    return VV_EXIT_OK;
+}
+
 static bool is_euid(const char *s)
 {
     uint8_t bytes[16];
@@ -170,6 +235,8 @@ static bool is_euid(const char *s)
 static int answer(const vv_cli *c, vv_query *q, bool one, bool plane)
 {
     uint64_t limit = LIMIT_SHOWN;
+    if (vv_cli_has(c, "use"))
+        return c->json ? vv_cli_print_answer(c, vv_answer_store, q) : print_store(q, vv_cli_has(c, "scan"));
     if (c->json)
         return vv_cli_print_answer(c, plane ? vv_answer_segments : one ? vv_answer_stream : vv_answer_streams, q);
     if (plane)
@@ -183,6 +250,11 @@ static int answer(const vv_cli *c, vv_query *q, bool one, bool plane)
 static int check(const vv_cli *c, bool one, bool plane)
 {
     static const char *const paging[] = {"limit", "cursor"};
+    bool use = vv_cli_has(c, "use");
+    if (use && (one || vv_cli_has(c, "limit") || vv_cli_has(c, "cursor")))
+        return vv_cli_usage(c, "--use tells of the whole store; but --scan, no other option goes with it");
+    if (vv_cli_has(c, "scan") && !use)
+        return vv_cli_usage(c, "--scan goes with --use");
     if (c->arg_count == 2 && !one)
         return vv_cli_usage(c, "\"%.100s\" is no stream's id of 32 hexadecimal digits", c->args[0]);
     if (vv_cli_has(c, "after") && !plane)
@@ -204,6 +276,7 @@ static int run(const vv_cli *c)
     int status = check(c, one, plane);
     if (status >= 0)
         return status;
+    vv_cli_param(&p, "scan", vv_cli_has(c, "scan") ? "1" : NULL);
     vv_cli_param(&p, "after", vv_cli_value(c, "after"));
     vv_cli_param(&p, "limit", vv_cli_value(c, "limit"));
     vv_cli_param(&p, "cursor", vv_cli_value(c, "cursor"));
@@ -220,12 +293,14 @@ static int run(const vv_cli *c)
 }
 
 static const vv_cli_option options[] = {
+    {"use", NULL, "tell what the store takes on disk, and what is in it", false},
+    {"scan", NULL, "with --use: read all data for executions that no index names", false},
     {"after", "N", "segments with higher sequences than this", false},
     {"limit", "N", "rows at most (20; with --json 100); also -n", false},
     {"cursor", "CURSOR", "go on after a former page", false},
     VV_CLI_INDEX_OPTION,
 };
-static const char *const examples[] = {"varve streams", "varve streams ./run.tar.gz",
+static const char *const examples[] = {"varve streams", "varve streams ./run.tar.gz", "varve streams --use",
                                        "varve streams 019abc04d2a07c5e8f31d6a2b4c7e901",
                                        "varve streams 019abc04d2a07c5e8f31d6a2b4c7e901 data --after 100", NULL};
 

@@ -157,6 +157,11 @@ void vv_source_set_ledger(vv_source *s, struct vv_seg_ledger *ledger)
     s->ledger = s->live ? ledger : NULL;
 }
 
+vv_code vv_source_walk(vv_source *s, vv_source_walk_fn *fn, void *state, vv_error *err)
+{
+    return s->ops->walk(s, fn, state, err);
+}
+
 vv_code vv_source_list(vv_source *s, const char *dir, vv_names *ret, vv_error *err)
 {
     return s->ops->list(s, dir, ret, err);

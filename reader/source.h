@@ -49,6 +49,21 @@ VV_MUST_CHECK vv_code vv_source_list(vv_source *s, const char *dir, vv_names *re
 /* As vv_file_read, with links refused in every part of the path. */
 VV_MUST_CHECK vv_code vv_source_read(vv_source *s, const char *path, uint64_t max, vv_blob *ret, vv_error *err);
 
+/* Something below the root that is no directory. */
+typedef struct {
+    const char *path; /* relative to the root; until the call returns */
+    bool is_file;     /* false: a link, FIFO, socket or device, or a directory that can't be read */
+    uint64_t bytes;   /* of a file */
+} vv_source_entry;
+typedef void vv_source_walk_fn(void *state, const vv_source_entry *e);
+/*
+ * Tells of everything below the root, in no order, links not followed, in memory that does not go by how much there is.
+ * What comes or goes meanwhile may be told or not. Directories below VV_WALK_DEPTH others count as ones that can't be
+ * read. Errors: NOMEM, IO (the root itself).
+ */
+enum { VV_WALK_DEPTH = 32 };
+VV_MUST_CHECK vv_code vv_source_walk(vv_source *s, vv_source_walk_fn *fn, void *state, vv_error *err);
+
 /* What tells one immutable file from another of the same name. Archives: all but the size is 0. */
 typedef struct {
     uint64_t size, device, inode;

@@ -69,6 +69,13 @@ static vv_code archive_ident(vv_source *s, const char *path, vv_file_ident *ret,
     return rc;
 }
 
+static vv_code archive_walk(vv_source *s, vv_source_walk_fn *fn, void *state, vv_error *err)
+{
+    (void)err;
+    vv_tree_walk(&((archive_source *)s)->tree, fn, state);
+    return VV_OK;
+}
+
 static void archive_close(vv_source *s)
 {
     archive_source *a = (archive_source *)s;
@@ -76,7 +83,7 @@ static void archive_close(vv_source *s)
     vv_close(&a->spool_fd);
 }
 
-static const vv_source_ops archive_ops = {archive_list, archive_open, archive_ident, archive_close};
+static const vv_source_ops archive_ops = {archive_list, archive_open, archive_ident, archive_walk, archive_close};
 
 static int open_spool_in(const char *dir)
 {

@@ -128,6 +128,77 @@ static vv_code dir_ident(vv_source *s, const char *path, vv_file_ident *ret, vv_
     return take_stat(&st, path, ret, err);
 }
 
+/* A walk: the directories on the way down, and the path of the entry at hand. */
+typedef struct {
+    DIR *open[VV_WALK_DEPTH];
+    size_t len[VV_WALK_DEPTH]; /* of the path up to each, with the slash behind it */
+    size_t depth;
+    char path[VV_WALK_DEPTH * (NAME_MAX + 1) + 1];
+} walk;
+
+/* False where it can't be read, with errno. */
+static bool walk_down(walk *w, int dirfd, const char *name, size_t len)
+{
+    if (w->depth == VV_WALK_DEPTH) {
+        errno = ELOOP;
+        return false;
+    }
+    int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        int os = errno;
+        vv_close(&fd);
+        errno = os;
+        return false;
+    }
+    w->len[w->depth] = len;
+    w->open[w->depth++] = d;
+    return true;
+}
+
+static void walk_up(walk *w)
+{
+    closedir(w->open[--w->depth]);
+}
+
+static void walk_entry(walk *w, const char *name, vv_source_walk_fn *fn, void *state)
+{
+    struct stat st;
+    DIR *in = w->open[w->depth - 1];
+    size_t len = w->len[w->depth - 1], n = strlen(name);
+    if (n > NAME_MAX || fstatat(dirfd(in), name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return; /* it has gone */
+    memcpy(w->path + len, name, n + 1);
+    if (S_ISDIR(st.st_mode)) {
+        memcpy(w->path + len + n, "/", 2);
+        if (walk_down(w, dirfd(in), name, len + n + 1) || errno == ENOENT)
+            return;
+        w->path[len + n] = 0;
+    }
+    const vv_source_entry e = {w->path, S_ISREG(st.st_mode), S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0};
+    fn(state, &e);
+}
+
+static vv_code dir_walk(vv_source *s, vv_source_walk_fn *fn, void *state, vv_error *err)
+{
+    walk *w = malloc(sizeof *w);
+    if (!w)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory to walk through a store");
+    w->depth = 0;
+    vv_code rc = VV_OK;
+    if (!walk_down(w, s->dirfd, ".", 0))
+        rc = vv_fail_os(err, errno, "list the store");
+    while (rc == VV_OK && w->depth) {
+        const struct dirent *e = readdir(w->open[w->depth - 1]);
+        if (!e)
+            walk_up(w);
+        else if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            walk_entry(w, e->d_name, fn, state);
+    }
+    free(w);
+    return rc;
+}
+
 static void dir_close(vv_source *s)
 {
     dir_source *d = (dir_source *)s;
@@ -135,7 +206,7 @@ static void dir_close(vv_source *s)
     vv_close(&d->lease_fd);
 }
 
-static const vv_source_ops dir_ops = {dir_list, dir_open, dir_ident, dir_close};
+static const vv_source_ops dir_ops = {dir_list, dir_open, dir_ident, dir_walk, dir_close};
 
 static bool is_dir_at(int dirfd, const char *name)
 {

@@ -7,6 +7,7 @@ typedef struct {
     vv_code (*list)(vv_source *s, const char *dir, vv_names *ret, vv_error *err);
     vv_code (*open)(vv_source *s, const char *path, vv_open_file *ret, vv_error *err);
     vv_code (*ident)(vv_source *s, const char *path, vv_file_ident *ret, vv_error *err);
+    vv_code (*walk)(vv_source *s, vv_source_walk_fn *fn, void *state, vv_error *err);
     void (*close)(vv_source *s); /* frees all but s itself and its path */
 } vv_source_ops;
 
@@ -60,4 +61,6 @@ const vv_node *vv_tree_find(const vv_tree *t, const char *path);
 VV_MUST_CHECK vv_code vv_tree_list(const vv_tree *t, const char *dir, vv_names *ret, vv_error *err);
 /* The regular file of that path; NOTFOUND, NotRegularFile or FileTooLarge. */
 VV_MUST_CHECK vv_code vv_tree_file(const vv_tree *t, const char *path, const vv_node **ret, vv_error *err);
+/* All of its files. */
+void vv_tree_walk(const vv_tree *t, vv_source_walk_fn *fn, void *state);
 void vv_tree_done(vv_tree *t);

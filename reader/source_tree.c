@@ -146,6 +146,16 @@ vv_code vv_tree_file(const vv_tree *t, const char *path, const vv_node **ret, vv
     return VV_OK;
 }
 
+void vv_tree_walk(const vv_tree *t, vv_source_walk_fn *fn, void *state)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        const vv_node *n = &t->nodes[i];
+        const vv_source_entry e = {n->path, n->kind == VV_NODE_FILE || n->kind == VV_NODE_OVERSIZE, n->size};
+        if (n->kind != VV_NODE_DIR)
+            fn(state, &e);
+    }
+}
+
 void vv_tree_done(vv_tree *t)
 {
     for (size_t i = 0; i < t->count; i++)
@@ -184,6 +194,13 @@ static vv_code mem_ident(vv_source *s, const char *path, vv_file_ident *ret, vv_
     return rc;
 }
 
+static vv_code mem_walk(vv_source *s, vv_source_walk_fn *fn, void *state, vv_error *err)
+{
+    (void)err;
+    vv_tree_walk(&((mem_source *)s)->tree, fn, state);
+    return VV_OK;
+}
+
 static void mem_close(vv_source *s)
 {
     mem_source *m = (mem_source *)s;
@@ -191,7 +208,7 @@ static void mem_close(vv_source *s)
     free(m->bytes);
 }
 
-static const vv_source_ops mem_ops = {mem_list, mem_open, mem_ident, mem_close};
+static const vv_source_ops mem_ops = {mem_list, mem_open, mem_ident, mem_walk, mem_close};
 
 vv_code vv_source_open_mem(vv_source **ret, const vv_mem_file *files, size_t count, vv_error *err)
 {

@@ -392,7 +392,7 @@ static void serve_view(exchange *x, const vv_route *r, const vv_route_ids *ids)
             x->fold_ns = vv_library_load_ns(true);
             x->view_ns = now_ns() - from - x->fold_ns;
             if (rc == VV_OK)
-                respond_answer(x, &a, etag);
+                respond_answer(x, &a, tagged ? etag : NULL);
             else
                 refuse_error(x, &q, &err);
             vv_answer_done(&a);

@@ -4,6 +4,7 @@
 
 #include "views/functions.h"
 #include "views/search.h"
+#include "views/store_use.h"
 #include "views/streams.h"
 #include "views/values.h"
 
@@ -90,4 +91,9 @@ vv_code vv_answer_value_uses(vv_answer *a, vv_query *q, vv_error *err)
 vv_code vv_answer_search(vv_answer *a, vv_query *q, vv_error *err)
 {
     return whole(a, q, vv_view_search, err);
+}
+
+vv_code vv_answer_store(vv_answer *a, vv_query *q, vv_error *err)
+{
+    return whole(a, q, vv_view_store, err);
 }

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Holds what `varve serve` and `varve streams` say of segment files against the files themselves; speaks TAP.
+"""Holds what `varve serve` and `varve streams` say of segment files and of the store's use of the disk against the
+files themselves; speaks TAP.
 
 usage: check_segments.py BUILD SOURCE SEED
 """
 
+import fcntl
 import gzip
 import hashlib
 import http.client
@@ -27,6 +29,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import refdecode  # noqa: E402
 import storebytes as sb  # noqa: E402
 from refsource import StoreError, open_source  # noqa: E402
+from refstore import thread_text  # noqa: E402
 
 SUFFIX = {"meta": ".bamlmeta", "data": ".bamldata", "health": ".varvehealth"}
 COUNT = {"meta": "records", "data": "groups", "health": "records"}
@@ -353,6 +356,14 @@ def test_large(build, _source, work, _rng):
     os.unlink(made.path("data", 1))
 
 
+def open_files(pid):
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            yield os.readlink(f"/proc/{pid}/fd/{fd}")
+        except FileNotFoundError:
+            pass
+
+
 def test_shrinking(build, _source, work, _rng):
     """A file that becomes shorter while it is sent ends the connection, and nobody is kept busy by it."""
     made, size = Made(work, "shrinking"), 2**28
@@ -372,9 +383,153 @@ def test_shrinking(build, _source, work, _rng):
             pass
     assert total < size, total
     assert server.ask(f"/{made.euid}/data/1")[0] == 200
-    for fd in os.listdir(f"/proc/{server.process.pid}/fd"):
-        assert not os.readlink(f"/proc/{server.process.pid}/fd/{fd}").endswith("bamldata"), "a descriptor is left"
+    deadline = time.monotonic() + 60
+    while any(name.endswith("bamldata") for name in open_files(server.process.pid)):
+        assert time.monotonic() < deadline, "a descriptor is left"
     server.stop()
+
+
+USE = {r"streams/[0-9a-f]{32}/meta/(?!0{20})[0-9]{20}\.bamlmeta": "meta",
+       r"streams/[0-9a-f]{32}/data/(?!0{20})[0-9]{20}\.bamldata": "data",
+       r"streams/[0-9a-f]{32}/health/(?!0{20})[0-9]{20}\.varvehealth": "health",
+       r"streams/[0-9a-f]{32}/(stream\.lock|samples/.*)": "other",
+       r"cas/sha256/([0-9a-f]{2})/\1[0-9a-f]{62}\.bamlvalue": "cas",
+       r"tmp/.*": "tmp", r"runs/.*": "legacy", r"publish\.lock|usage\.state": "other"}
+
+
+def expected_use(root, alive, below=("",)):
+    """(disk, bytes that the ledger should say) by a walk of our own, of what lies below some names."""
+    disk = {name: {"files": 0, "bytes": 0} for name in (*dict.fromkeys(USE.values()), "orphan", "total")}
+    disk["irregular"], counted = 0, 48
+    for directory, inner, names in os.walk(root):
+        for name in names + [name for name in inner if os.path.islink(os.path.join(directory, name))]:
+            path = os.path.join(directory, name)
+            relative = os.path.relpath(path, root)
+            if not relative.startswith(below):
+                continue
+            if os.path.islink(path) or not os.path.isfile(path):
+                disk["irregular"] += 1
+                continue
+            kind = next((USE[pattern] for pattern in USE if re.fullmatch(pattern, relative, re.ASCII)), "orphan")
+            kind = "orphan" if kind == "tmp" and not alive else kind
+            size = os.path.getsize(path)
+            for total in (disk[kind], disk["total"]):
+                total["files"] += 1
+                total["bytes"] += size
+            if relative not in ("publish.lock", "usage.state", "tmp/usage-state.pending"):
+                counted += size
+    return disk, counted
+
+
+def store_answer(varve, root, **query):
+    """What the command says, which is what the server says."""
+    server = Server(varve, root)
+    server.connection.request("GET", "/api/v1/store" + ("?" + urlencode(query) if query else ""))
+    response = server.connection.getresponse()
+    body = response.read()
+    told = (response.status, response.headers["ETag"], response.headers["Cache-Control"])
+    assert told == (200, None, "no-store"), told
+    server.stop()
+    scan = ["--scan"] if query.get("scan") == 1 else []
+    command = [varve, "streams", "--use", *scan, "--store", root]
+    assert subprocess.run([*command, "--json"], check=True, capture_output=True).stdout == body
+    text = subprocess.run(command, check=True, capture_output=True)
+    assert re.search(rb"^total +[0-9,]+ +[0-9,]+$", text.stdout, re.MULTILINE), text.stdout
+    return json.loads(body)
+
+
+def counts_of(source):
+    """Streams and segments by the reference reader's rules."""
+    streams = [name for name in source.names("streams") if re.fullmatch("[0-9a-f]{32}", name)]
+    counts = {"streams": len(streams)}
+    for plane in ("meta", "data"):
+        rows = [row for name in streams for row in expected_rows(source, name, plane)[0]]
+        counts[plane + "_segments"] = {state: sum(row["last"] - row["sequence"] + 1 for row in rows
+                                                  if row["state"] == state)
+                                       for state in ("good", "corrupt", "unreadable", "missing")}
+    return counts
+
+
+def test_use(build, source, work, _rng):
+    """Of the fixtures, of a recorded store (whose own ledger must agree), and of one with all sorts of files."""
+    varve, fixtures = os.path.join(build, "varve"), os.path.join(source, "tests", "fixtures")
+    for name in ("demo-store", *(f"damaged-{n}" for n in range(1, 8))):
+        root = os.path.join(work, name, ".baml", "profiles-v1")
+        if not os.path.isdir(root):
+            root = os.path.join(work, name, "profiles-v1")
+        (disk, counted), answer = expected_use(root, False), store_answer(varve, root)
+        assert answer["disk"] == disk and answer["ledger"]["counted"] == counted, (name, answer, disk, counted)
+        for key, value in counts_of(open_source(root)).items():
+            assert answer["counts"][key] == value, (name, key, answer["counts"], value)
+        assert answer["orphan_groups"] is None
+        archive = store_answer(varve, os.path.join(fixtures, name + ".tar"))
+        disk, counted = expected_use(root, False, ("streams/", "cas/"))
+        assert archive["disk"] == disk and archive["counts"] == answer["counts"], (name, archive["disk"], disk)
+        assert archive["ledger"] == {"bytes": None, "counted": counted, "agrees": None}, archive["ledger"]
+    answer = store_answer(varve, os.path.join(work, "shop", "profiles-v1"), scan=1)
+    assert answer["ledger"]["agrees"] is True and answer["disk"]["health"]["files"] > 0, answer
+    assert answer["orphan_groups"] == {"executions": 0, "items": []}
+    made = Made(work, "use")
+    made.put("data", 3, b"x" * 5)
+    made.put("data", 2**64 - 1, b"")
+    for path in ("tmp/%032d.pending" % 1, "tmp/usage-state.pending", "runs/a/b/c", "runs/x", "streams/stray",
+                 "cas/sha256/00/" + "0" * 64 + ".bamlvalue", "cas/sha256/01/" + "0" * 64 + ".bamlvalue",
+                 "cas/sha256/00/" + "0" * 64 + ".value", "cas/sha256/00/" + "A" * 64 + ".bamlvalue", "notes.txt",
+                 f"streams/{made.euid}/stream.lock", f"streams/{made.euid}/samples/1", f"streams/{made.euid}/data/x",
+                 f"streams/{made.euid}/data/" + "0" * 20 + ".bamldata", f"streams/{made.euid}/meta.bamlmeta"):
+        target = os.path.join(made.root, path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        with open(target, "wb") as file:
+            file.write(b"y" * len(path))
+    os.symlink("..", os.path.join(made.root, "runs", "up"))
+    os.symlink("nowhere", os.path.join(made.root, "cas", "nowhere"))
+    os.mkfifo(os.path.join(made.root, "fifo"))
+    os.makedirs(os.path.join(made.root, "runs", *"d" * 20))
+    (disk, counted), answer = expected_use(made.root, False), store_answer(varve, made.root)
+    assert answer["disk"] == disk and disk["irregular"] == 3, (answer["disk"], disk)
+    assert answer["ledger"] == {"bytes": None, "counted": counted, "agrees": None}, answer["ledger"]
+    assert int(answer["counts"]["data_segments"]["missing"]) == 2**64 - 1 - 2, answer["counts"]
+    with open(os.path.join(made.stream, "stream.lock"), "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert store_answer(varve, made.root)["disk"] == expected_use(made.root, True)[0]
+    # Directories without end are cut, and counted as what can't be read.
+    os.makedirs(os.path.join(made.root, "runs", *"d" * 60, "e"))
+    answer = store_answer(varve, made.root)
+    assert answer["disk"]["irregular"] == 4 and answer["disk"]["total"] == disk["total"], answer["disk"]
+
+
+def test_orphans(build, _source, work, rng):
+    """Data that no index names, of which only the first thousand are listed."""
+    made = Made(work, "orphans")
+    euid = bytes.fromhex(made.euid)
+    roots = sorted(euid + (1).to_bytes(8, "big") + number.to_bytes(8, "big")
+                   for number in rng.sample(range(2**40), 1500))
+    for sequence, part in ((1, roots[:1000]), (2, roots[500:])):
+        groups = [sb.Group(root, 0, [], [], [(sb.THREAD_END, {"thread": root, "ended": 1, "status": 0})])
+                  for root in part]
+        made.put("data", sequence, sb.DataSegment(sequence, euid, groups).encode())
+    answer = store_answer(os.path.join(build, "varve"), made.root, scan=1)
+    assert answer["orphan_groups"]["executions"] == 1500, answer["orphan_groups"]["executions"]
+    assert answer["orphan_groups"]["items"] == [thread_text(root) for root in roots[:1000]]
+
+
+def test_many_objects(build, _source, work, _rng):
+    """The use of very many objects is told in memory that does not go by their number."""
+    made, peaks = Made(work, "many"), []
+    for count in (1000, 100000):
+        for number in range(0 if count == 1000 else 1000, count):
+            name = hashlib.sha256(b"%d" % number).hexdigest()
+            directory = os.path.join(made.root, "cas", "sha256", name[:2])
+            os.makedirs(directory, exist_ok=True)
+            os.close(os.open(os.path.join(directory, name + ".bamlvalue"), os.O_CREAT | os.O_WRONLY))
+        server = Server(os.path.join(build, "varve"), made.root)
+        for _ in range(2):
+            server.connection.request("GET", "/api/v1/store")
+            answer = json.loads(server.connection.getresponse().read())
+        assert answer["disk"]["cas"] == {"files": count, "bytes": 0}, answer["disk"]
+        peaks.append(server.memory())
+        server.stop()
+    assert peaks[1] < peaks[0] * 1.1 + 512, peaks
 
 
 def main():
@@ -382,7 +537,8 @@ def main():
     work = tempfile.mkdtemp()
     print(f"# seed {seed}")
     failed = 0
-    tests = (test_fixtures, test_recorded, test_hostile, test_refusals, test_changes, test_large, test_shrinking)
+    tests = (test_fixtures, test_recorded, test_hostile, test_refusals, test_changes, test_large, test_shrinking,
+             test_use, test_orphans, test_many_objects)
     try:
         for number, test in enumerate(tests, 1):
             try:
