@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <string.h>
@@ -39,14 +40,34 @@ static inline void bench_die(const char *what)
     exit(1);
 }
 
-/* Starts argv; where it prints "listening on http://HOST:PORT/", waits for that and takes the port. */
-static inline bench_child bench_start(char *const argv[], unsigned port)
+/* Keeps this process to the first processor, or to the last one. */
+static inline void bench_pin(bool last)
+{
+    cpu_set_t all, one;
+    if (sched_getaffinity(0, sizeof all, &all) != 0)
+        return;
+    int chosen = -1;
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &all) && (last || chosen < 0))
+            chosen = i;
+    CPU_ZERO(&one);
+    CPU_SET(chosen, &one);
+    sched_setaffinity(0, sizeof one, &one);
+}
+
+/*
+ * Starts argv; with port 0 waits until it prints "listening on http://HOST:PORT/", and takes the port from that. pin:
+ * on the last processor alone.
+ */
+static inline bench_child bench_start(char *const argv[], unsigned port, bool pin)
 {
     int out[2];
     bench_child c = {.port = port};
     if (pipe(out) != 0 || (c.pid = fork()) < 0)
         bench_die("can't start a server");
     if (c.pid == 0) {
+        if (pin)
+            bench_pin(true);
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* whatever ends the benchmark */
         dup2(out[1], 1);
         close(out[0]);
