@@ -131,7 +131,7 @@ def listen(rng, server, forgives):
                 fail("a follower was refused")
                 return
             leave = time.monotonic() + rng.uniform(0.2, 6)
-            generation = None
+            generation = ""
             while not stopping.is_set() and time.monotonic() < leave:
                 line = stream.readline()
                 if not line:
