@@ -4,7 +4,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
+
+#include "base/random.h"
 
 enum { AT_ONCE = 16 };
 
@@ -40,7 +41,7 @@ static uint64_t hash_key(const vv_map *m, const uint8_t *key)
 static uint64_t random_seed(void)
 {
     uint64_t s;
-    if (getrandom(&s, sizeof s, GRND_NONBLOCK) != (ssize_t)sizeof s)
+    if (!vv_random(&s, sizeof s))
         s = (uint64_t)(uintptr_t)&s * 0x9e3779b97f4a7c15u;
     return s | 1;
 }

@@ -17,16 +17,41 @@ typedef struct {
     vv_context_key key;
 } vv_context_ref;
 
-/* A captured value: available with its content id, or lost with the reason's code (0 to 10). */
+/* Why a captured value is lost, and an error's capture: the codes on disk. */
+typedef enum {
+    VV_VALUE_LOST_MEMORY,
+    VV_VALUE_LOST_TRANSPORT,
+    VV_VALUE_LOST_ERROR_TRANSPORT,
+    VV_VALUE_LOST_TOO_LARGE,
+    VV_VALUE_LOST_COPY,
+    VV_VALUE_LOST_ENCODE,
+    VV_VALUE_LOST_CAS_WRITE,
+    VV_VALUE_LOST_CAS_CONFLICT,
+    VV_VALUE_LOST_DISK,
+    VV_VALUE_LOST_PUBLISH,
+    VV_VALUE_LOST_UNAVAILABLE,
+    VV_VALUE_LOSSES,
+} vv_value_loss;
+typedef enum {
+    VV_CAPTURE_LOST_TRANSPORT,
+    VV_CAPTURE_LOST_JOIN,
+    VV_CAPTURE_LOST_START,
+    VV_CAPTURE_LOST_QUEUE,
+    VV_CAPTURE_LOST_PUBLISH,
+    VV_CAPTURE_LOST_DISK,
+    VV_CAPTURE_LOST_UNAVAILABLE,
+    VV_CAPTURE_LOSSES,
+} vv_capture_loss;
+
+/* A captured value: available with its content id, or lost. */
 typedef struct {
     bool lost;
-    uint8_t loss;
+    uint8_t loss; /* vv_value_loss */
     uint16_t codec;
     uint64_t bytes; /* of the body */
     vv_cid cid;
 } vv_value_state;
 
-enum { VV_VALUE_LOSSES = 11, VV_CAPTURE_LOSSES = 7 };
 /* The loss reasons by name ("ValueMemoryExceeded"); NULL for a code out of range. */
 const char *vv_value_loss_name(unsigned code);
 const char *vv_capture_loss_name(unsigned code);
@@ -99,7 +124,7 @@ typedef struct {
 typedef struct {
     vv_call_ref call;
     bool lost;
-    uint8_t loss;
+    uint8_t loss; /* vv_capture_loss */
     vv_capture_id capture;
 } vv_terminal_error;
 

@@ -2,12 +2,11 @@
 
 #include "format/ids.h"
 
-#include <errno.h>
 #include <stdatomic.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/random.h"
 #include "base/sha256.h"
 #include "base/text.h"
 
@@ -120,15 +119,6 @@ void vv_uuid7_make(uint8_t out[16], uint64_t unix_ms, const uint8_t random[10])
     out[8] = 0x80 | (out[8] & 0x3f);
 }
 
-static bool fill_random(uint8_t *p, size_t n)
-{
-    ssize_t k;
-    do
-        k = getrandom(p, n, GRND_NONBLOCK);
-    while (k < 0 && errno == EINTR);
-    return k == (ssize_t)n;
-}
-
 static uint64_t clock_ns(clockid_t clock)
 {
     struct timespec t;
@@ -140,7 +130,7 @@ static uint64_t clock_ns(clockid_t clock)
 void vv_uuid7_new(uint8_t out[16])
 {
     uint8_t random[10];
-    if (!fill_random(random, sizeof random))
+    if (!vv_random(random, sizeof random))
         memset(random, 0, sizeof random);
     vv_uuid7_make(out, clock_ns(CLOCK_REALTIME) / 1000000u, random);
 }
@@ -160,7 +150,7 @@ static void fill_unique(uint8_t p[16])
 
 void vv_uuid4_new(uint8_t out[16])
 {
-    if (!fill_random(out, 16))
+    if (!vv_random(out, 16))
         fill_unique(out);
     out[6] = 0x40 | (out[6] & 0x0f);
     out[8] = 0x80 | (out[8] & 0x3f);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "format/value_wire.h"
 
 /*
  * The length of an open container, entry or item is one byte until it ends, when its bytes are moved up for as many
@@ -15,29 +16,37 @@
  *
  * All of them end together, so the items move once a container.
  */
+#define TAG(field, wire) ((field) << 3 | (wire))
+/* Of a field whose tag takes two bytes: as on the wire, little-endian. */
+#define WIDE_TAG(field) ((TAG(field, VV_WIRE_LEN) & 0x7f) | 0x80 | TAG(field, VV_WIRE_LEN) >> 7 << 8)
 enum {
-    TAG_NULL = 0x12,
-    TAG_STRING = 0x1a,
-    TAG_INT = 0x20,
-    TAG_FLOAT = 0x29,
-    TAG_BOOL = 0x30,
-    TAG_CLASS = 0x3a,
-    TAG_ENUM = 0x42,
-    TAG_LIST = 0x5a,
-    TAG_MAP = 0x62,
-    TAG_BYTES = 0x019a, /* on the wire, little-endian */
-    TAG_BIGINT = 0x01a2,
+    TAG_NULL = TAG(VV_VALUE_NULL, VV_WIRE_LEN),
+    TAG_STRING = TAG(VV_VALUE_STRING, VV_WIRE_LEN),
+    TAG_INT = TAG(VV_VALUE_INT, VV_WIRE_VARINT),
+    TAG_FLOAT = TAG(VV_VALUE_FLOAT, VV_WIRE_FIXED64),
+    TAG_BOOL = TAG(VV_VALUE_BOOL, VV_WIRE_VARINT),
+    TAG_CLASS = TAG(VV_VALUE_CLASS, VV_WIRE_LEN),
+    TAG_ENUM = TAG(VV_VALUE_ENUM, VV_WIRE_LEN),
+    TAG_LIST = TAG(VV_VALUE_LIST, VV_WIRE_LEN),
+    TAG_MAP = TAG(VV_VALUE_MAP, VV_WIRE_LEN),
+    TAG_BYTES = WIDE_TAG(VV_VALUE_BYTES),
+    TAG_BIGINT = WIDE_TAG(VV_VALUE_BIGINT),
+    TAG_FIRST_TEXT = TAG(VV_CLASS_NAME, VV_WIRE_LEN), /* also an enum's type, an entry's key */
+    TAG_SECOND_TEXT = TAG(VV_ENUM_VARIANT, VV_WIRE_LEN),
+    TAG_CLASS_ENTRY = TAG(VV_CLASS_ENTRY, VV_WIRE_LEN),
+    TAG_MAP_ENTRY = TAG(VV_MAP_ENTRY, VV_WIRE_LEN),
+    TAG_ITEM = TAG(VV_LIST_ITEM, VV_WIRE_LEN),
+    TAG_ENTRY_VALUE = TAG(VV_ENTRY_VALUE, VV_WIRE_LEN),
 };
-enum { TAG_FIRST_TEXT = 0x0a, TAG_SECOND_TEXT = 0x12, TAG_CLASS_ENTRY = 0x12, TAG_MAP_ENTRY = 0x1a };
-enum { TAG_ITEM = 0x12, TAG_ENTRY_VALUE = TAG_ITEM };
+/* A container is begun the same way wherever it stands. */
+_Static_assert((int)TAG_ENTRY_VALUE == (int)TAG_ITEM, "an entry's value is an item");
+_Static_assert((int)VV_ENUM_TYPE == (int)VV_CLASS_NAME && (int)VV_ENTRY_KEY == (int)VV_CLASS_NAME, "the first text");
 
 /* An open container: where its length is (the byte before is its tag), and its entry's, of a map's or object's. */
 typedef struct {
     uint32_t at, entry;
 } frame;
 _Static_assert(sizeof(frame) == VV_VW_FRAME, "as the header says");
-
-static const char omitted_class[] = "baml.trace.OmittedValue";
 
 void vv_vw_init(vv_vw *w, void *buf, size_t cap, size_t limit, vv_vw_grow *grow, void *ctx)
 {
@@ -341,7 +350,7 @@ void vv_vw_omitted(vv_vw *w, vv_omission why, const char *message)
         fail(w, VV_VW_MISUSED);
         return;
     }
-    vv_str reason = vv_cstr(reasons[why]), text = vv_cstr(message), name = vv_cstr(omitted_class);
+    vv_str reason = vv_cstr(reasons[why]), text = vv_cstr(message), name = vv_cstr(VV_OMITTED_CLASS);
     vv_str reason_key = vv_cstr("reason"), text_key = vv_cstr("message");
     uint8_t *p = new_leaf(w, TAG_CLASS, field_size(name.n) + field_size(text_entry_size(reason_key, reason)) +
                                             field_size(text_entry_size(text_key, text)));

@@ -2,8 +2,6 @@
 
 #include "runtime/accounting.h"
 
-#include <string.h>
-
 #include "base/attr.h"
 #include "format/evidence.h"
 
@@ -20,7 +18,23 @@ const char *vv_account_name(vv_account a)
 
 bool vv_account_is_loss(vv_account a)
 {
-    return strstr(vv_account_name(a), "_lost.");
+    static const struct {
+        uint8_t first, last;
+    } losses[] = {
+        {VV_ACCOUNT_AWAIT_LOST_MEMORY, VV_ACCOUNT_AWAIT_LOST_DISK},
+        {VV_ACCOUNT_ERROR_LOST_DISK, VV_ACCOUNT_ERROR_LOST_START},
+        {VV_ACCOUNT_ERROR_VALUE_LOST_CAS_CONFLICT, VV_ACCOUNT_ERROR_VALUE_LOST_TOO_LARGE},
+        {VV_ACCOUNT_CALLS_LOST_PUBLISH, VV_ACCOUNT_CALLS_LOST_UNMATCHED},
+        {VV_ACCOUNT_ID_LOST_DISK, VV_ACCOUNT_ID_LOST_START},
+        {VV_ACCOUNT_END_LOST_DISK, VV_ACCOUNT_END_LOST_TRANSPORT},
+        {VV_ACCOUNT_START_LOST_CALLS, VV_ACCOUNT_START_LOST_TRANSPORT},
+        {VV_ACCOUNT_LINK_LOST_DISK, VV_ACCOUNT_LINK_LOST_TRANSPORT},
+        {VV_ACCOUNT_VALUE_LOST_CAS_CONFLICT, VV_ACCOUNT_VALUE_LOST_TOO_LARGE},
+    };
+    for (size_t i = 0; i < VV_ARRAY_LEN(losses); i++)
+        if (a >= losses[i].first && a <= losses[i].last)
+            return true;
+    return false;
 }
 
 vv_account vv_account_of_value(unsigned code, bool error)

@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "format/evidence.h"
+
 _Static_assert(VV_CAPTURE_BLOCK + VV_ALLOC_MARGIN == 512, "the least charge of Values");
 _Static_assert(VV_CAPTURE_BLOCK % VV_ALLOC_ALIGN == 0, "no byte of the block is charged and unused");
 _Static_assert(sizeof(varve_capture) <= VV_CAPTURE_BLOCK - 256, "room for a small value beside the handle");
@@ -12,18 +14,11 @@ _Static_assert(sizeof(varve_capture) <= VV_CAPTURE_BLOCK - 256, "room for a smal
 static uint8_t *grow(void *ctx, uint8_t *buf, size_t cap, size_t want)
 {
     varve_capture *c = ctx;
-    vv_pool pool = c->body_pool;
-    uint8_t *bytes = vv_gov_alloc(c->governor, pool, VV_OWN_VALUES, want);
-    if (!bytes && c->manual && pool == VV_POOL_GENERAL) {
-        pool = VV_POOL_MANUAL;
-        bytes = vv_gov_alloc(c->governor, pool, VV_OWN_VALUES, want);
-    }
-    if (!bytes)
-        return NULL;
-    memcpy(bytes, buf, cap);
-    if (buf != c->first)
-        vv_gov_free(c->governor, c->body_pool, VV_OWN_VALUES, buf, cap);
-    c->body_pool = pool;
+    bool own = buf != c->first;
+    uint8_t *bytes = vv_gov_grow_any(c->governor, &c->body_pool, c->manual, VV_OWN_VALUES, own ? buf : NULL,
+                                     own ? cap : 0, want);
+    if (bytes && !own)
+        memcpy(bytes, buf, cap);
     return bytes;
 }
 
@@ -60,15 +55,17 @@ static void free_handle(varve_capture *c)
 
 int vv_capture_take(varve_capture *c, vv_body *ret)
 {
-    static const int losses[VV_VW_FAULTS] = {
-        [VV_VW_DENIED] = VV_LOST_VALUE_MEMORY,   [VV_VW_TOO_LARGE] = VV_LOST_VALUE_TOO_LARGE,
-        [VV_VW_MISUSED] = VV_LOST_VALUE_ENCODE, [VV_VW_GIVEN_UP] = VV_LOST_VALUE_COPY,
+    static const vv_value_loss losses[VV_VW_FAULTS] = {
+        [VV_VW_DENIED] = VV_VALUE_LOST_MEMORY,
+        [VV_VW_TOO_LARGE] = VV_VALUE_LOST_TOO_LARGE,
+        [VV_VW_MISUSED] = VV_VALUE_LOST_ENCODE,
+        [VV_VW_GIVEN_UP] = VV_VALUE_LOST_COPY,
     };
     vv_vw_fault fault = vv_vw_finish(&c->w);
     drop_lost(c);
     if (fault) {
         free_handle(c);
-        return losses[fault];
+        return (int)losses[fault];
     }
     vv_vw w = c->w;
     if (w.buf == c->first) {

@@ -23,16 +23,8 @@
 typedef struct {
     varve_thread *thread;
     unsigned kind;
-    uint64_t extra[6];
+    uint64_t extra[4];
 } vv_capture_of;
-
-/* Why a value is lost, of the store's reasons (format/evidence.h). */
-enum {
-    VV_LOST_VALUE_MEMORY = 0,
-    VV_LOST_VALUE_TOO_LARGE = 3,
-    VV_LOST_VALUE_COPY = 4,
-    VV_LOST_VALUE_ENCODE = 5,
-};
 
 enum { VV_CAPTURE_BLOCK = 448 }; /* the handle and the first bytes: the most that the least charge of Values pays for */
 
@@ -47,5 +39,6 @@ struct varve_capture {
 
 /* NULL: the least charge was denied in General and, where manual, in Manual too. limit is of the body's bytes. */
 VV_MUST_CHECK varve_capture *vv_capture_new(vv_governor *g, bool manual, size_t limit);
-/* Frees the handle. -1: *ret is the body, the caller's (vv_body_free); else why it is lost, and there is none. */
+/* Frees the handle. -1: *ret is the body, the caller's (vv_body_free); else why it is lost (vv_value_loss), and there
+ * is none. */
 VV_MUST_CHECK int vv_capture_take(varve_capture *c, vv_body *ret);

@@ -112,11 +112,8 @@ uint32_t vv_cct_intern(vv_cct *c, uint32_t parent, uint32_t function, uint32_t s
     vv_cct_touch(c, k);
     if (edge == VV_EDGE_CALL)
         c->nodes[parent].last_child = k;
-    if (function > c->engine->used_function)
-        c->engine->used_function = function;
-    const vv_site *s = vv_engine_site(c->engine, site);
-    if (s && s->file > c->engine->used_file)
-        c->engine->used_file = s->file;
+    vv_engine_use_function(c->engine, function);
+    vv_engine_use_site(c->engine, site);
     return k;
 }
 

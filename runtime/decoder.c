@@ -118,17 +118,14 @@ static void tell_start(vv_decoder *d, vv_lthread *t, uint64_t ns)
         s->has_spawn_call = true;
         s->spawn_call = vv_call_ref_make(&s->parent, t->spawn_call);
     }
-    const vv_site *site = vv_engine_site(t->engine, t->spawn_site);
+    const vv_site *site = vv_engine_use_site(t->engine, t->spawn_site);
     if (site) {
         s->has_spawn_site = true;
         s->spawn_site = *site;
-        if (site->file > t->engine->used_file)
-            t->engine->used_file = site->file;
     }
     s->name = (vv_str){t->name, t->name_len};
     vv_fact_add(d, t->exec, &f, VV_PART_THREAD);
-    uint64_t flight = t->exec->flight_batch;
-    bool flies = s->has_parent && flight && t->parent_batch == flight;
+    bool flies = s->has_parent && vv_exec_in_flight(t->exec, t->parent_batch);
     vv_facts_need(&t->exec->facts, false, flies ? VV_NAMED_IN_FLIGHT : VV_NAMED_SAFE);
     t->told = true;
     t->batch = t->exec->batch;
@@ -323,7 +320,7 @@ static void on_thread_end(vv_decoder *d, vv_lthread *t, uint64_t ns, unsigned st
         f.thread_end =
             (vv_thread_end){.thread = ref_of(d, t->engine, t->number), .ended_ns = ns, .status = (uint8_t)status};
         vv_fact_add(d, x, &f, VV_PART_THREAD);
-        vv_facts_need(&x->facts, x->flight_batch && t->batch == x->flight_batch, VV_NAMED_SAFE);
+        vv_facts_need(&x->facts, vv_exec_in_flight(x, t->batch), VV_NAMED_SAFE);
     }
     drop_thread(d, t);
 }

@@ -69,5 +69,22 @@ static inline const vv_site *vv_engine_site(const varve_engine *e, uint32_t hand
                ? vv_table_at(&e->sites, handle - 1) : NULL;
 }
 
+/* Consumer: data refers to a function. The table that is published before the data has it then. */
+static inline uint32_t vv_engine_use_function(varve_engine *e, uint32_t function)
+{
+    if (function > e->used_function)
+        e->used_function = function;
+    return function;
+}
+
+/* The same for a site, and its file. NULL for a handle that names none. */
+static inline const vv_site *vv_engine_use_site(varve_engine *e, uint32_t handle)
+{
+    const vv_site *site = vv_engine_site(e, handle);
+    if (site && site->file > e->used_file)
+        e->used_file = site->file;
+    return site;
+}
+
 /* The codec-2 body of all so far; what it holds is told in *ret_functions and *ret_files. Consumer. */
 void vv_engine_encode_table(const varve_engine *e, vv_wr *w, uint32_t *ret_functions, uint32_t *ret_files);

@@ -139,11 +139,10 @@ bool vv_lthread_span_room(vv_lthread *t, vv_governor *g, bool manual)
 
 static void span_lost(vv_span *s, uint64_t batch, uint8_t link_loss)
 {
-    enum { START_UNCOMMITTED = 2 }; /* of captures, in the format */
     s->told = s->told && s->batch != batch;
     if (s->link == VV_LINK_CAPTURE && (s->link_batch == batch || s->link_start_batch == batch)) {
         s->link = VV_LINK_LOST;
-        s->link_loss = s->link_batch == batch ? link_loss : START_UNCOMMITTED;
+        s->link_loss = s->link_batch == batch ? link_loss : VV_CAPTURE_LOST_START;
     }
 }
 

@@ -86,7 +86,7 @@ struct vv_exec {
     vv_lthread *threads;
     uint64_t open_spans;     /* of all threads */
     enum { VV_TERMS_OPEN, VV_TERMS_IN_FLIGHT, VV_TERMS_DONE } terms; /* its record of the health plane */
-    bool in_flight;  /* a group of it waits for an indeterminate publication */
+    bool in_flight;  /* a group of it is in the data batch: committed, lost, or not known yet */
     uint64_t rollover_at; /* nodes: a floor of the next rollover, as what is open can't be dropped */
     /* a group that was encoded at hand-off */
     uint8_t *group;
@@ -100,6 +100,12 @@ struct vv_exec {
 static inline void vv_health_bump(vv_exec *x, unsigned field, uint64_t n)
 {
     x->health.v[field] = vv_sat64(x->health.v[field], n);
+}
+
+/* A batch that is in flight with facts: what rests on it may have to go. */
+static inline bool vv_exec_in_flight(const vv_exec *x, uint64_t batch)
+{
+    return x->flight_batch && batch == x->flight_batch;
 }
 
 /* Threads of an engine by number. */

@@ -7,7 +7,6 @@
 #include "runtime/varve.h"
 
 enum { FIRST_BYTES = 512, FACT_BYTES_MAX = 512, FACT_HEAD = 5, FIRST_NEEDS = 8 };
-enum { START_UNCOMMITTED = 2 }; /* of captures, in the format */
 
 _Static_assert(FIRST_BYTES >= 256, "least charge of a fact");
 
@@ -249,7 +248,7 @@ uint64_t vv_facts_flight_lost(vv_facts *q, uint8_t link_loss, vv_accounting *a, 
         } else if (rests->start) {
             drop(q, &f, a, h);
         } else {
-            unname(&f, rests->named == VV_NAMED_RESTS ? START_UNCOMMITTED : link_loss);
+            unname(&f, rests->named == VV_NAMED_RESTS ? VV_CAPTURE_LOST_START : link_loss);
             to += put_fact(q->bytes + to, &f);
         }
     }
@@ -259,15 +258,11 @@ uint64_t vv_facts_flight_lost(vv_facts *q, uint8_t link_loss, vv_accounting *a, 
     return before - q->count;
 }
 
-/* The state of a fact's value, and its part where available; NULL: it has none. */
+/* The state of a fact's value, and its part where available. The fact is of a tag that has one. */
 static vv_value_state *value_of(vv_fact *f, vv_part *ret_part)
 {
-    if (f->tag == VV_FACT_VALUE) {
-        *ret_part = VV_PART_VALUE;
-        return &f->value.value;
-    }
-    *ret_part = VV_PART_ERROR_VALUE;
-    return f->tag == VV_FACT_ERROR_CAPTURE ? &f->error_capture.value : NULL;
+    *ret_part = f->tag == VV_FACT_VALUE ? VV_PART_VALUE : VV_PART_ERROR_VALUE;
+    return f->tag == VV_FACT_VALUE ? &f->value.value : &f->error_capture.value;
 }
 
 size_t vv_facts_lose_values(uint8_t *p, size_t n, vv_parts *parts,
@@ -279,7 +274,8 @@ size_t vv_facts_lose_values(uint8_t *p, size_t n, vv_parts *parts,
         vv_fact f;
         one_fact one;
         vv_part part;
-        vv_value_state *v = fact_at(&one, p + at, each, &f) ? value_of(&f, &part) : NULL;
+        bool has_value = p[at] == VV_FACT_VALUE || p[at] == VV_FACT_ERROR_CAPTURE;
+        vv_value_state *v = has_value && fact_at(&one, p + at, each, &f) ? value_of(&f, &part) : NULL;
         uint8_t code;
         if (v && !v->lost && lost(ctx, &v->cid, &code)) {
             *v = (vv_value_state){.lost = true, .loss = code};

@@ -2,12 +2,11 @@
 
 #include "runtime/varve.h"
 
-#include <errno.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
+#include "base/random.h"
 #include "format/ids.h"
 
 /* The state: two bits a role, as varve_switch has them, and whether it is consumed. One word, so that a consumer gets
@@ -25,11 +24,7 @@ varve_local_id *varve_local_id_new(void)
     varve_local_id *id = calloc(1, sizeof *id);
     if (!id)
         return NULL;
-    ssize_t n;
-    do
-        n = getrandom(id->id.b, sizeof id->id.b, GRND_NONBLOCK);
-    while (n < 0 && errno == EINTR);
-    if (n != (ssize_t)sizeof id->id.b) {
+    if (!vv_random(id->id.b, sizeof id->id.b)) {
         free(id);
         return NULL;
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "format/cas.h"
+#include "format/evidence.h"
 #include "runtime/clock.h"
 
 struct vv_object {
@@ -80,7 +81,6 @@ bool vv_objects_put(vv_objects *o, vv_body *body, vv_cid *ret_cid)
     vv_cid_of(ret_cid, VV_CODEC_VALUE, body->bytes, body->len);
     for (const vv_object *e = *slot_of(o, ret_cid); e; e = e->chain)
         if (memcmp(&e->cid, ret_cid, sizeof e->cid) == 0) {
-            o->equal++;
             vv_body_free(o->governor, body);
             return true;
         }
@@ -118,8 +118,6 @@ static void drop(vv_objects *o, vv_object *e)
     free_object(o, e);
 }
 
-enum { CAS_WRITE_FAILED = 6, CAS_CONFLICT = 7, DISK_GUARD_EXCEEDED = 8, STORE_UNAVAILABLE = 10 };
-
 static bool is_too_late(const vv_objects *o)
 {
     uint64_t until = atomic_load_explicit(&o->until_ns, memory_order_relaxed);
@@ -153,18 +151,18 @@ int vv_objects_refused(const vv_objects *o, const vv_wstore *s)
 {
     vv_latch latch = vv_wstore_latch(s);
     if (latch == VV_LATCH_OPEN)
-        return is_too_late(o) || is_full(o) ? CAS_WRITE_FAILED : -1;
-    return latch == VV_LATCH_DISK ? DISK_GUARD_EXCEEDED : STORE_UNAVAILABLE;
+        return is_too_late(o) || is_full(o) ? VV_VALUE_LOST_CAS_WRITE : -1;
+    return latch == VV_LATCH_DISK ? VV_VALUE_LOST_DISK : VV_VALUE_LOST_UNAVAILABLE;
 }
 
 /* The code of a value's loss, of why the store did not take it. */
-static unsigned loss_of(const vv_wstore *s, vv_latch why)
+static vv_value_loss loss_of(const vv_wstore *s, vv_latch why)
 {
     if (why == VV_LATCH_DISK)
-        return DISK_GUARD_EXCEEDED;
+        return VV_VALUE_LOST_DISK;
     if (why == VV_LATCH_CONFLICT)
-        return CAS_CONFLICT;
-    return vv_wstore_latch(s) == VV_LATCH_UNAVAILABLE ? STORE_UNAVAILABLE : CAS_WRITE_FAILED;
+        return VV_VALUE_LOST_CAS_CONFLICT;
+    return vv_wstore_latch(s) == VV_LATCH_UNAVAILABLE ? VV_VALUE_LOST_UNAVAILABLE : VV_VALUE_LOST_CAS_WRITE;
 }
 
 /* Of the first n: those that are settled leave. Returns how many. */
@@ -194,7 +192,7 @@ static void lose_all(vv_objects *o, void (*lost)(void *ctx, const vv_cid *cid, u
 {
     for (vv_object *e = o->first, *next; e; e = next) {
         next = e->next;
-        lost(ctx, &e->cid, CAS_WRITE_FAILED);
+        lost(ctx, &e->cid, VV_VALUE_LOST_CAS_WRITE);
         free_object(o, e);
     }
     o->first = NULL;
@@ -206,7 +204,7 @@ static void lose_all(vv_objects *o, void (*lost)(void *ctx, const vv_cid *cid, u
 bool vv_objects_publish(vv_objects *o, vv_wstore *s, void (*lost)(void *ctx, const vv_cid *cid, unsigned code),
                         void *ctx)
 {
-    enum { AT_A_TIME = 64, AT_A_TIME_TO_THE_END = 8 };
+    enum { AT_A_TIME = VV_OBJECTS_IN_A_HOLD, AT_A_TIME_TO_THE_END = 8 };
     while (o->first) {
         if (is_too_late(o)) {
             lose_all(o, lost, ctx);

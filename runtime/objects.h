@@ -27,7 +27,7 @@ typedef struct {
     size_t slot_count;              /* a power of two */
     uint64_t seed;
     _Atomic uint64_t count;         /* any thread reads it */
-    uint64_t bytes, equal;          /* equal: bodies that were waiting already, ever */
+    uint64_t bytes;
     uint64_t each_ns;               /* what one took of late; 0: none yet */
     _Atomic uint64_t most;          /* so many may wait: what a cycle publishes in VV_OBJECTS_NS. Any thread */
     _Atomic uint64_t until_ns;      /* monotonic: what waits then is lost, as CasWriteFailed; 0: never. Any thread */
@@ -52,10 +52,9 @@ uint64_t vv_objects_bytes(const vv_objects *o);
 
 /*
  * Publishes all that wait. Those that are committed or were there are freed, and so are those that are lost, each after
- * lost(ctx, cid, code) with the code of its loss (format/evidence.h): 6 CasWriteFailed (also of what is too late),
- * 7 CasConflict, 8 DiskGuardExceeded, 10 StoreUnavailable (the store takes nothing any more). lost must not put. False:
- * the store is blocked or indeterminate; the rest waits for the next time, and with it the one whose outcome is
- * unknown: once that is resolved, it is found to be there.
+ * lost(ctx, cid, code) with its vv_value_loss: CAS_WRITE (also of what is too late), CAS_CONFLICT, DISK, UNAVAILABLE
+ * (the store takes nothing any more). lost must not put. False: the store is blocked or indeterminate; the rest waits
+ * for the next time, and with it the one whose outcome is unknown: once that is resolved, it is found to be there.
  */
 VV_MUST_CHECK bool vv_objects_publish(vv_objects *o, vv_wstore *s,
                                       void (*lost)(void *ctx, const vv_cid *cid, unsigned code), void *ctx);

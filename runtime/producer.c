@@ -122,6 +122,12 @@ static void lose_end(varve_thread *t, const vv_mark *m, unsigned status)
         vv_lose_link(t);
 }
 
+static void pop_mark(varve_thread *t)
+{
+    t->mark_count--;
+    t->mark_depth = t->mark_count ? t->marks[t->mark_count - 1].depth : 0;
+}
+
 VV_COLD void vv_end_slow(varve_thread *t, unsigned status, uint64_t ticks)
 {
     if (t->skip) {
@@ -151,7 +157,7 @@ VV_COLD void vv_end_slow(varve_thread *t, unsigned status, uint64_t ticks)
         vv_leave_plain(t);
     }
     if (m)
-        vv_mark_pop(t);
+        pop_mark(t);
 }
 
 static inline void end(varve_thread *t, unsigned status, uint64_t ticks)
@@ -201,21 +207,11 @@ bool vv_mark_room(varve_thread *t, bool manual)
     return true;
 }
 
-vv_mark *vv_mark_make(varve_thread *t, bool manual)
+/* The mark of the innermost open call, made where there is none; NULL: no memory. */
+static vv_mark *mark(varve_thread *t)
 {
     vv_mark *m = vv_mark_top(t);
-    if (m || !vv_mark_room(t, manual))
-        return m;
-    m = &t->marks[t->mark_count++];
-    *m = (vv_mark){.depth = t->depth};
-    t->mark_depth = t->depth;
-    return m;
-}
-
-void vv_mark_pop(varve_thread *t)
-{
-    t->mark_count--;
-    t->mark_depth = t->mark_count ? t->marks[t->mark_count - 1].depth : 0;
+    return m || !vv_mark_room(t, false) ? m : vv_mark_push(t);
 }
 
 void varve_await_end(varve_thread *thread, uint64_t ticks)
@@ -239,7 +235,7 @@ void varve_await_end(varve_thread *thread, uint64_t ticks)
         lose_awaits(t, VV_ACCOUNT_AWAIT_LOST_CLOCK, 1);
         return;
     }
-    vv_mark *m = vv_mark_make(t, false);
+    vv_mark *m = mark(t);
     if (!m) {
         lose_awaits(t, VV_ACCOUNT_AWAIT_LOST_MEMORY, 1);
     } else if (to - from > UINT64_MAX - m->await_ns) {

@@ -87,12 +87,12 @@ static inline void vv_lose_begin(varve_thread *t)
 /* The execution's first call: what its root policy selects. */
 bool vv_is_root_call(const varve_thread *t);
 
-/* The mark of the innermost open call, made where there is none; NULL: no memory. */
-vv_mark *vv_mark_make(varve_thread *t, bool manual);
+/* The mark of the innermost open call; NULL: it has none. */
 static inline vv_mark *vv_mark_top(const varve_thread *t)
 {
     return t->mark_depth == t->depth && t->depth ? &t->marks[t->mark_count - 1] : NULL;
 }
+
 /* A link whose call the consumer hears nothing more of, or not that it has one. */
 static inline void vv_lose_link(varve_thread *t)
 {
@@ -102,7 +102,16 @@ static inline void vv_lose_link(varve_thread *t)
 
 /* Room for one mark more; false: no memory. */
 bool vv_mark_room(varve_thread *t, bool manual);
-void vv_mark_pop(varve_thread *t);
+
+/* That of the innermost open call, which has none yet; there is room. */
+static inline vv_mark *vv_mark_push(varve_thread *t)
+{
+    vv_mark *m = &t->marks[t->mark_count++];
+    *m = (vv_mark){.depth = t->depth};
+    t->mark_depth = t->depth;
+    return m;
+}
+
 void vv_marks_free(varve_session *s, varve_thread *t);
 
 /* Ends the innermost open call in whatever state. */

@@ -10,18 +10,17 @@
 
 #include "runtime/policy.h"
 
-enum { LOSS_NONE = -1, LOSS_COPY_FAILED = 4 };
+enum { LOSS_NONE = -1 };
 
 /* What a capture's vv_capture_of holds: a role as its kind, and a value's depth, or an error. */
 enum { EXTRA_DEPTH = 0, EXTRA_KIND = 0, EXTRA_WHERE, EXTRA_SITE, EXTRA_ENDS };
 
 static void remember(varve_thread *t, uint8_t flags)
 {
-    vv_mark *m = &t->marks[t->mark_count++];
-    uint8_t roles = flags & VARVE_ALL_ROLES;
-    *m = (vv_mark){.depth = t->depth, .roles = roles, .owed = roles, .selected = true,
-                   .manual = flags & VV_FLAG_MANUAL};
-    t->mark_depth = t->depth;
+    vv_mark *m = vv_mark_push(t);
+    m->roles = m->owed = flags & VARVE_ALL_ROLES;
+    m->selected = true;
+    m->manual = flags & VV_FLAG_MANUAL;
 }
 
 static void put_span(varve_thread *t, vv_ring *r, uint32_t function, uint32_t site, uint64_t ticks, uint8_t flags,
@@ -156,7 +155,7 @@ static varve_capture *capture_new(varve_thread *t, unsigned kind, bool manual, i
     *ret_loss = vv_objects_refused(&s->decoder.objects, s->store);
     varve_capture *c = *ret_loss == LOSS_NONE ? vv_capture_new(&s->governor, manual, s->sizing.single_value) : NULL;
     if (!c)
-        *ret_loss = *ret_loss == LOSS_NONE ? 0 : *ret_loss;
+        *ret_loss = *ret_loss == LOSS_NONE ? VV_VALUE_LOST_MEMORY : *ret_loss;
     else
         c->of = (vv_capture_of){.thread = t, .kind = kind};
     return c;
@@ -298,16 +297,15 @@ static void end_output(varve_thread *t, vv_mark *m, unsigned status)
     if (status == VARVE_CALL_OK && m->output)
         tell_capture(t, VARVE_OUTPUT, m->output);
     else if (status == VARVE_CALL_OK && m->roles & VARVE_OUTPUT)
-        tell_loss(t, VARVE_OUTPUT, m->output_loss ? m->output_loss - 1 : LOSS_COPY_FAILED);
+        tell_loss(t, VARVE_OUTPUT, m->output_loss ? m->output_loss - 1 : VV_VALUE_LOST_COPY);
     else if (m->output)
         drop_capture(t, m->output);
-    m->output = NULL;
 }
 
 void vv_end_selected(varve_thread *t, vv_mark *m, unsigned status)
 {
     if (m->owed & VARVE_INPUT)
-        tell_loss(t, VARVE_INPUT, LOSS_COPY_FAILED);
+        tell_loss(t, VARVE_INPUT, VV_VALUE_LOST_COPY);
     end_output(t, m, status);
     if (!m->link_lost || status != VARVE_CALL_ERRORED)
         return;
@@ -319,5 +317,4 @@ void vv_end_selected(varve_thread *t, vv_mark *m, unsigned status)
     } else {
         vv_lose_link(t);
     }
-    m->link_lost = false;
 }

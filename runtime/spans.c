@@ -7,14 +7,6 @@
 #include "runtime/policy.h"
 #include "runtime/record.h"
 
-enum { LOST_TRANSPORT = 0, LOST_JOIN = 1, LOST_START = 2, LOST_QUEUE = 3 }; /* of error captures, in the format */
-
-/* A batch that is in flight with facts: what rests on it may have to go. */
-static bool in_flight(const vv_exec *x, uint64_t batch)
-{
-    return x->flight_batch && batch == x->flight_batch;
-}
-
 /* False: no memory, counted. */
 static bool context_of(const vv_lthread *t, const vv_frame *f, vv_context_ref *ret)
 {
@@ -40,23 +32,12 @@ static unsigned edge_of(const vv_lthread *t, uint64_t depth)
     return depth > 1 ? VV_EDGE_CALL : t->root ? VV_EDGE_ROOT : VV_EDGE_SPAWN;
 }
 
-/* The table that is published before the fact has the file, and the function, also where no context names them. */
 static void set_site(varve_engine *e, uint32_t handle, bool *ret_has, vv_site *ret)
 {
-    const vv_site *site = vv_engine_site(e, handle);
+    const vv_site *site = vv_engine_use_site(e, handle);
     *ret_has = site;
-    if (!site)
-        return;
-    *ret = *site;
-    if (site->file > e->used_file)
-        e->used_file = site->file;
-}
-
-static uint32_t used(varve_engine *e, uint32_t function)
-{
-    if (function > e->used_function)
-        e->used_function = function;
-    return function;
+    if (site)
+        *ret = *site;
 }
 
 /* The annotation that rides on the start has ordinal 0: the host's token for a root, else the LocalId's. */
@@ -84,7 +65,7 @@ static void set_start(const vv_decoder *d, const vv_lthread *t, vv_span *s, cons
     p->call = s->call;
     p->thread = ref_of(d, t);
     p->context = s->context;
-    p->function_id = used(t->engine, (uint32_t)w[1]);
+    p->function_id = vv_engine_use_function(t->engine, (uint32_t)w[1]);
     p->edge = (uint8_t)edge;
     p->reasons = vv_flags_reasons((uint8_t)w[2]);
     p->roles = s->roles;
@@ -142,7 +123,7 @@ static void lose_end(vv_exec *x, const vv_span *s, vv_part part)
     one.n[part] = 1;
     if (s->batch == x->batch)
         x->facts.parts.n[part]++;
-    else if (in_flight(x, s->batch))
+    else if (vv_exec_in_flight(x, s->batch))
         x->sent.n[part]++;
     else
         vv_parts_settle(&one, true, false, &x->account, &x->health);
@@ -188,10 +169,10 @@ static void tell_link(vv_decoder *d, vv_exec *x, const vv_span *s)
     vv_fact_add(d, x, &f, VV_PART_LINK);
     vv_health_bump(x, VV_H_terminal_error_links_queued, 1);
     vv_named named = s->link == VV_LINK_LOST              ? VV_NAMED_SAFE
-                     : in_flight(x, s->link_batch)       ? VV_NAMED_IN_FLIGHT
-                     : in_flight(x, s->link_start_batch) ? VV_NAMED_RESTS
+                     : vv_exec_in_flight(x, s->link_batch)       ? VV_NAMED_IN_FLIGHT
+                     : vv_exec_in_flight(x, s->link_start_batch) ? VV_NAMED_RESTS
                                                          : VV_NAMED_SAFE;
-    vv_facts_need(&x->facts, in_flight(x, s->batch), named);
+    vv_facts_need(&x->facts, vv_exec_in_flight(x, s->batch), named);
 }
 
 void vv_spans_end(vv_decoder *d, vv_lthread *t, uint64_t ns, unsigned status, uint64_t inclusive_ns)
@@ -208,7 +189,7 @@ void vv_spans_end(vv_decoder *d, vv_lthread *t, uint64_t ns, unsigned status, ui
         f.span_end = (vv_span_end){.call = s->call, .ended_ns = ns, .inclusive_ns = inclusive_ns,
                                         .status = (uint8_t)status};
         vv_fact_add(d, x, &f, s->batch == x->batch ? VV_PART_END_HERE : VV_PART_END);
-        vv_facts_need(&x->facts, in_flight(x, s->batch), VV_NAMED_SAFE);
+        vv_facts_need(&x->facts, vv_exec_in_flight(x, s->batch), VV_NAMED_SAFE);
     }
     t->span_count--;
     x->open_spans--;
@@ -249,7 +230,7 @@ void vv_spans_runtime_id(vv_decoder *d, vv_lthread *t, const uint64_t *w)
         f.span_runtime_id.ordinal = s->ordinal++;
         memcpy(f.span_runtime_id.id.b, w + 1, sizeof f.span_runtime_id.id.b);
         vv_fact_add(d, x, &f, VV_PART_RUNTIME_ID);
-        vv_facts_need(&x->facts, in_flight(x, s->batch), VV_NAMED_SAFE);
+        vv_facts_need(&x->facts, vv_exec_in_flight(x, s->batch), VV_NAMED_SAFE);
     }
 }
 
@@ -316,7 +297,7 @@ void vv_spans_value(vv_decoder *d, vv_lthread *t, vv_exec *x, const uint64_t *w)
         f.value = (vv_value_occurrence){.call = s->call, .context = s->context,
                                         .role = (payload & 0xff) == VV_ROLE_OUTPUT, .value = keep_value(d, &c)};
         vv_fact_add(d, x, &f, f.value.value.lost ? VV_PART_VALUE_LOST + f.value.value.loss : VV_PART_VALUE);
-        vv_facts_need(&x->facts, in_flight(x, s->batch), VV_NAMED_SAFE);
+        vv_facts_need(&x->facts, vv_exec_in_flight(x, s->batch), VV_NAMED_SAFE);
     }
 }
 
@@ -368,14 +349,14 @@ static void add_capture(vv_decoder *d, vv_lthread *t, const uint64_t *w, const u
     p->context = *context;
     p->kind = payload & 1;
     p->source = payload >> 1 & 3;
-    p->function_id = used(t->engine, (uint32_t)(w[1] >> 32));
+    p->function_id = vv_engine_use_function(t->engine, (uint32_t)(w[1] >> 32));
     if (!p->function_id && !context->overflow)
         p->function_id = x->cct.nodes[u->from->node].function;
     set_site(t->engine, (uint32_t)w[2], &p->has_site, &p->site);
     p->value = keep_value(d, c);
     vv_fact_add(d, x, &f, VV_PART_ERROR);
     x->facts.parts.n[p->value.lost ? VV_PART_ERROR_VALUE_LOST + p->value.loss : VV_PART_ERROR_VALUE]++;
-    vv_facts_need(&x->facts, in_flight(x, u->first->batch), VV_NAMED_SAFE);
+    vv_facts_need(&x->facts, vv_exec_in_flight(x, u->first->batch), VV_NAMED_SAFE);
     vv_health_bump(x, VV_H_error_captures_queued, 1);
 }
 
@@ -399,10 +380,11 @@ static void lose_error(vv_exec *x, int loss)
     static const struct {
         uint8_t field, account;
     } counts[] = {
-        [LOST_TRANSPORT] = {VV_H_error_capture_attempt_transport_exceeded, VV_ACCOUNT_ERROR_LOST_TRANSPORT},
-        [LOST_JOIN] = {VV_H_error_capture_missing_structural_join, VV_ACCOUNT_ERROR_LOST_JOIN},
-        [LOST_START] = {VV_H_error_capture_start_uncommitted, VV_ACCOUNT_ERROR_LOST_START},
-        [LOST_QUEUE] = {VV_H_error_capture_evidence_queue_full, VV_ACCOUNT_ERROR_LOST_QUEUE},
+        [VV_CAPTURE_LOST_TRANSPORT] = {VV_H_error_capture_attempt_transport_exceeded,
+                                       VV_ACCOUNT_ERROR_LOST_TRANSPORT},
+        [VV_CAPTURE_LOST_JOIN] = {VV_H_error_capture_missing_structural_join, VV_ACCOUNT_ERROR_LOST_JOIN},
+        [VV_CAPTURE_LOST_START] = {VV_H_error_capture_start_uncommitted, VV_ACCOUNT_ERROR_LOST_START},
+        [VV_CAPTURE_LOST_QUEUE] = {VV_H_error_capture_evidence_queue_full, VV_ACCOUNT_ERROR_LOST_QUEUE},
     };
     vv_health_bump(x, counts[loss].field, 1);
     vv_account_add(&x->account, (vv_account)counts[loss].account, 1);
@@ -414,14 +396,16 @@ void vv_spans_error(vv_decoder *d, vv_lthread *t, vv_exec *x, const uint64_t *w)
     if (x)
         vv_health_bump(x, VV_H_applicable_error_unwinds, 1);
     unwind u = {.any = false};
-    int loss = LOST_JOIN;
+    int loss = VV_CAPTURE_LOST_JOIN;
     vv_context_ref context;
     if (t) {
         u = look_at(t, w);
         bool room = u.first && vv_fact_room(d, x, u.manual);
         u = look_at(t, w); /* making room may have moved what it found */
         if (u.any && u.from)
-            loss = !u.first ? LOST_START : !room || !context_of(t, u.from, &context) ? LOST_QUEUE : -1;
+            loss = !u.first                                    ? (int)VV_CAPTURE_LOST_START
+                   : !room || !context_of(t, u.from, &context) ? (int)VV_CAPTURE_LOST_QUEUE
+                                                               : -1;
     }
     if (loss < 0)
         add_capture(d, t, w, &u, &context, &c);
@@ -438,6 +422,6 @@ void vv_spans_link_lost(vv_lthread *t)
     vv_span *s = span_at(t, 0);
     if (s) {
         s->link = VV_LINK_LOST;
-        s->link_loss = LOST_TRANSPORT;
+        s->link_loss = VV_CAPTURE_LOST_TRANSPORT;
     }
 }

@@ -106,6 +106,8 @@ uint64_t vv_wstore_high(const vv_wstore *s, vv_plane p);
 uint64_t vv_wstore_next(const vv_wstore *s, vv_plane p);
 vv_published vv_wstore_publish(vv_wstore *s, vv_plane p, const uint8_t *file, size_t n, bool terminal);
 
+enum { VV_OBJECTS_IN_A_HOLD = 64 }; /* so many may one hold of publish.lock settle */
+
 /* A CAS object to be: its body is written from where it is. */
 typedef struct {
     vv_cid cid; /* of the codec and body: vv_cid_of */

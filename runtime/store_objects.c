@@ -14,7 +14,7 @@
 #include "runtime/store_inside.h"
 
 enum {
-    PART = 64,             /* objects that one hold may settle */
+    PART = VV_OBJECTS_IN_A_HOLD,
     HOLD_BYTES = 4 << 20,  /* after so many it ends, as a segment would: the ledger is not behind by more */
     HOLD_MS = 100,         /* and after so long */
     TURN_MS = 6,           /* who waits for the lock naps for 5 */

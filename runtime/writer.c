@@ -30,7 +30,6 @@ bool vv_writer_init(vv_writer *w, vv_wstore *store, vv_decoder *d, _Atomic(varve
     w->flight_cap = (uint32_t)(segment_target / VV_GROUP_FIXED + 1);
     w->file = vv_wr_growing(SIZE_MAX / 4);
     w->cct = vv_wr_growing(SIZE_MAX / 4);
-    w->evidence = vv_wr_growing(SIZE_MAX / 4);
     w->refs = vv_gov_alloc(w->governor, VV_POOL_GENERAL, VV_OWN_WRITER, w->refs_cap * sizeof *w->refs);
     w->flight = vv_gov_alloc(w->governor, VV_POOL_GENERAL, VV_OWN_WRITER, w->flight_cap * sizeof *w->flight);
     /* The buffers grow to about this much and are kept. */
@@ -47,7 +46,6 @@ void vv_writer_done(vv_writer *w)
 {
     vv_wr_done(&w->file);
     vv_wr_done(&w->cct);
-    vv_wr_done(&w->evidence);
     vv_gov_free(w->governor, VV_POOL_GENERAL, VV_OWN_WRITER, w->refs, w->refs_cap * sizeof *w->refs);
     vv_gov_free(w->governor, VV_POOL_GENERAL, VV_OWN_WRITER, w->flight, w->flight_cap * sizeof *w->flight);
     vv_release(w->governor, VV_POOL_GENERAL, VV_OWN_WRITER, w->charged);
@@ -123,12 +121,14 @@ static void encode_group(vv_writer *w, vv_exec *x)
 void vv_writer_hand_off(vv_writer *w, vv_exec *x)
 {
     x->slot = NULL;
-    if (!vv_has_group(x))
+    if (!vv_has_group(x)) {
         vv_cct_done(&x->cct);
-    else if (vv_wstore_latch(w->store) == VV_LATCH_OPEN)
+        vv_facts_done(&x->facts, w->governor);
+    } else if (vv_wstore_latch(w->store) == VV_LATCH_OPEN) {
         encode_group(w, x);
-    else
+    } else {
         w->urgent = true; /* to be dropped, which counts it */
+    }
     x->next_ended = NULL;
     *w->ended_end = x;
     w->ended_end = &x->next_ended;
@@ -170,8 +170,7 @@ bool vv_writer_is_full(const vv_writer *w)
 /* What became of a group's facts, and of what rests on them. */
 static void settle_facts(vv_writer *w, vv_exec *x, bool committed, bool disk)
 {
-    enum { LINK_LOST_PUBLISH = 4, LINK_LOST_DISK = 5 };
-    uint8_t link_loss = disk ? LINK_LOST_DISK : LINK_LOST_PUBLISH;
+    uint8_t link_loss = disk ? VV_CAPTURE_LOST_DISK : VV_CAPTURE_LOST_PUBLISH;
     vv_parts_settle(&x->sent, committed, disk, &x->account, &x->health);
     memset(&x->sent, 0, sizeof x->sent);
     if (committed) {
@@ -225,6 +224,11 @@ static void settle(vv_writer *w, bool committed, uint64_t sequence, vv_latch why
 
 static void begin_segment(vv_writer *w)
 {
+    /* One execution's facts are in one group, however many: what that took beyond the charge is given back. */
+    if (w->file.cap > 2 * w->segment_target) {
+        vv_wr_done(&w->file);
+        w->file = vv_wr_growing(SIZE_MAX / 4);
+    }
     vv_wr_reset(&w->file);
     vv_data_begin(&w->file, &w->euid, vv_wstore_next(w->store, VV_PLANE_DATA));
     w->file_groups = 0;
@@ -441,10 +445,9 @@ static int by_cid(const void *a, const void *b)
 
 static bool is_lost(void *ctx, const vv_cid *cid, uint8_t *ret_code)
 {
-    enum { STORE_UNAVAILABLE = 10 };
     const lost_objects *l = ctx;
     const lost_object *o = l->count ? bsearch(cid, l->list, l->count, sizeof *o, by_cid) : NULL;
-    *ret_code = o ? o->code : STORE_UNAVAILABLE;
+    *ret_code = o ? o->code : VV_VALUE_LOST_UNAVAILABLE;
     return o || l->unknown;
 }
 

@@ -35,7 +35,7 @@ typedef struct {
     vv_exec *ended, **ended_end; /* by next_ended: RootEnded is to be written */
     uint64_t group_bytes;        /* of groups encoded at hand-off */
     bool urgent;                 /* a group could not be kept: publish at once */
-    vv_wr file, cct, evidence;
+    vv_wr file, cct;             /* a file to be, of whatever plane; the rows of a group */
     uint64_t file_groups;
     vv_batch batch;
     vv_cct_ref *refs;

@@ -276,24 +276,24 @@ static bool publish_some_terms(vv_writer *w, vv_exec *x, vv_exec **ret_rest)
 {
     size_t each = terms_bytes();
     uint64_t n = 0;
-    vv_wr_reset(&w->evidence);
-    vv_health_begin(&w->evidence, &w->euid, vv_wstore_next(w->store, VV_PLANE_HEALTH));
-    for (; x && is_settled(x) && (!n || w->evidence.len + each <= w->segment_target); x = x->next_ended) {
+    vv_wr_reset(&w->file);
+    vv_health_begin(&w->file, &w->euid, vv_wstore_next(w->store, VV_PLANE_HEALTH));
+    for (; x && is_settled(x) && (!n || w->file.len + each <= w->segment_target); x = x->next_ended) {
         if (x->terms != VV_TERMS_OPEN)
             continue;
         reconcile_calls(x);
         vv_account_reconcile(&x->account);
-        add_terms(&w->evidence, x);
+        add_terms(&w->file, x);
         x->terms = VV_TERMS_IN_FLIGHT;
         n++;
     }
     *ret_rest = x && is_settled(x) ? x : NULL;
     if (!n)
         return true;
-    vv_health_end(&w->evidence, n);
+    vv_health_end(&w->file, n);
     vv_published out = {VV_LOST, VV_LATCH_UNAVAILABLE, 0};
-    if (vv_wr_ok(&w->evidence) && terms_fit(w, w->evidence.len, n))
-        out = vv_wstore_publish(w->store, VV_PLANE_HEALTH, w->evidence.buf, w->evidence.len, true);
+    if (vv_wr_ok(&w->file) && terms_fit(w, w->file.len, n))
+        out = vv_wstore_publish(w->store, VV_PLANE_HEALTH, w->file.buf, w->file.len, true);
     if (out.outcome == VV_INDETERMINATE)
         return false;
     terms_settled(w, out.outcome == VV_BLOCKED ? VV_TERMS_OPEN : VV_TERMS_DONE);

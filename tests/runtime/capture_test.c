@@ -2,6 +2,7 @@
 
 #include "runtime/capture.h"
 
+#include "format/evidence.h"
 #include "tests/testing.h"
 
 enum { LEAST = 512, LIMIT = 1 << 20, PLENTY = 8 << 20 };
@@ -172,7 +173,7 @@ START_TEST(gate_denied_while_growing)
             varve_capture_fail(c);
         }
         vv_body b = {0};
-        ck_assert_int_eq(vv_capture_take(c, &b), lost ? VV_LOST_VALUE_MEMORY : -1);
+        ck_assert_int_eq(vv_capture_take(c, &b), lost ? VV_VALUE_LOST_MEMORY : -1);
         if (!lost) {
             check_ints(&b, INTS);
             check_used(&g, vv_alloc_charge(VV_OWN_VALUES, b.cap), 0);
@@ -236,7 +237,7 @@ START_TEST(manual_reserve_is_bounded)
         put_ints(c, 5000);
         vv_body b = {0};
         bool hit = d.seen > at;
-        ck_assert_int_eq(vv_capture_take(c, &b), hit ? VV_LOST_VALUE_MEMORY : -1);
+        ck_assert_int_eq(vv_capture_take(c, &b), hit ? VV_VALUE_LOST_MEMORY : -1);
         vv_body_free(&g, &b);
         check_used(&g, 0, 0);
         if (!hit)
@@ -251,7 +252,7 @@ START_TEST(manual_reserve_is_bounded)
     ck_assert_uint_eq(atomic_load(&g.denials[VV_POOL_GENERAL][VV_OWN_VALUES]), 1);
     ck_assert_uint_eq(atomic_load(&g.denials[VV_POOL_MANUAL][VV_OWN_VALUES]), 1);
     vv_body b;
-    ck_assert_int_eq(vv_capture_take(c, &b), VV_LOST_VALUE_MEMORY);
+    ck_assert_int_eq(vv_capture_take(c, &b), VV_VALUE_LOST_MEMORY);
     check_used(&g, 0, 0);
 }
 END_TEST
@@ -275,7 +276,7 @@ START_TEST(gate_single_value_limit)
             if (over == 2)
                 check_used(&g, LEAST, 0);
             vv_body b = {0};
-            ck_assert_int_eq(vv_capture_take(c, &b), over == 2 ? VV_LOST_VALUE_TOO_LARGE : -1);
+            ck_assert_int_eq(vv_capture_take(c, &b), over == 2 ? VV_VALUE_LOST_TOO_LARGE : -1);
             ck_assert(over == 2 || b.len == n);
             vv_body_free(&g, &b);
             check_used(&g, 0, 0);
@@ -297,13 +298,13 @@ START_TEST(limit_part_by_part)
     ck_assert_uint_eq(put, (BYTES - 2) / 4 + 1);
     check_used(&g, LEAST, 0);
     vv_body b;
-    ck_assert_int_eq(vv_capture_take(c, &b), VV_LOST_VALUE_TOO_LARGE);
+    ck_assert_int_eq(vv_capture_take(c, &b), VV_VALUE_LOST_TOO_LARGE);
     check_used(&g, 0, 0);
     /* As many as fit with the list's length: 1 + 3 + 4n. */
     for (unsigned over = 0; over < 2; over++) {
         c = vv_capture_new(&g, false, BYTES);
         put_ints(c, (BYTES - 4) / 4 + over);
-        ck_assert_int_eq(vv_capture_take(c, &b), over ? VV_LOST_VALUE_TOO_LARGE : -1);
+        ck_assert_int_eq(vv_capture_take(c, &b), over ? VV_VALUE_LOST_TOO_LARGE : -1);
         if (!over) {
             ck_assert_uint_eq(b.len, BYTES);
             vv_body_free(&g, &b);
@@ -351,9 +352,9 @@ static const struct {
     void (*put)(varve_capture *c);
     int loss;
 } losses[] = {
-    {nothing, VV_LOST_VALUE_ENCODE},  {unbalanced, VV_LOST_VALUE_ENCODE},
-    {two_values, VV_LOST_VALUE_ENCODE}, {given_up, VV_LOST_VALUE_COPY},
-    {misused_then_given_up, VV_LOST_VALUE_ENCODE}, {bad_omission, VV_LOST_VALUE_ENCODE},
+    {nothing, VV_VALUE_LOST_ENCODE},  {unbalanced, VV_VALUE_LOST_ENCODE},
+    {two_values, VV_VALUE_LOST_ENCODE}, {given_up, VV_VALUE_LOST_COPY},
+    {misused_then_given_up, VV_VALUE_LOST_ENCODE}, {bad_omission, VV_VALUE_LOST_ENCODE},
 };
 
 START_TEST(gate_losses)
