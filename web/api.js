@@ -1,6 +1,7 @@
-// The HTTP API: fetching with ETags, problems as errors, and polling that rests while nobody looks.
+// The HTTP API: fetching with ETags, problems as errors, and asking again when the store changed and somebody looks.
 
 import { takeEarly } from './early.js';
+import { isFollowing, onChange } from './follow.js';
 
 /** A request that failed: the server's problem document, or a server that does not answer (status 0). */
 export class ApiError extends Error {
@@ -72,10 +73,14 @@ export async function get(path, params, signal) {
 }
 
 const BACKOFF_MS = 10000;
+// While changes are told, for what may go untold all the same.
+const FOLLOWED_MS = 30000;
+const PAUSE_MS = 250;
 
 /**
- * Runs a task now and then again after each `interval()` milliseconds, never twice at once, and not while the tab is
- * hidden. A failing task waits longer each time.
+ * Runs a task now and again when the store has changed, or, where that is not told, after each `interval()`
+ * milliseconds; never twice at once, and not while the tab is hidden. A failing task waits longer each time; a store
+ * that changes without pause is asked for at most half of the time.
  * @param {(signal: AbortSignal) => Promise<void>} task
  * @param {() => number} interval
  * @param {(error: Error|null) => void} report called after each run
@@ -85,7 +90,19 @@ export function poll(task, interval, report) {
     let timer = 0;
     let running = false;
     let again = false;
+    let told = false;
     let failures = 0;
+    let began = 0;
+    let took = 0;
+
+    const rest = () => Math.max(0, began + Math.max(PAUSE_MS, 2 * took) - performance.now());
+
+    function next() {
+        if (again) return 0;
+        if (told) return rest();
+        if (failures) return Math.min(BACKOFF_MS, interval() * 2 ** Math.min(failures, 4));
+        return isFollowing() ? FOLLOWED_MS : interval();
+    }
 
     async function run() {
         clearTimeout(timer);
@@ -95,6 +112,8 @@ export function poll(task, interval, report) {
         }
         running = true;
         again = false;
+        told = false;
+        began = performance.now();
         try {
             await task(abort.signal);
             failures = 0;
@@ -105,9 +124,10 @@ export function poll(task, interval, report) {
             report(error);
         } finally {
             running = false;
+            took = performance.now() - began;
         }
         if (abort.signal.aborted || document.hidden) return;
-        timer = setTimeout(run, again ? 0 : Math.min(BACKOFF_MS, interval() * 2 ** Math.min(failures, 4)));
+        timer = setTimeout(run, next());
     }
 
     function onVisibility() {
@@ -115,6 +135,12 @@ export function poll(task, interval, report) {
         else run();
     }
 
+    const unfollow = onChange(() => {
+        told = true;
+        if (running || document.hidden) return;
+        clearTimeout(timer);
+        timer = setTimeout(run, rest());
+    });
     document.addEventListener('visibilitychange', onVisibility);
     run();
     return {
@@ -122,6 +148,7 @@ export function poll(task, interval, report) {
         stop() {
             abort.abort();
             clearTimeout(timer);
+            unfollow();
             document.removeEventListener('visibilitychange', onVisibility);
         },
     };

@@ -11,6 +11,7 @@ import { evidenceLines, verdictWords } from './words.js';
 
 const LIVE_MS = 1000;
 const IDLE_MS = 3000;
+const TICK_MS = 1000;
 const MAX_LINES = 6;
 const TABS = [
     ['flame', 'Flame graph', flame],
@@ -32,6 +33,10 @@ class ExecutionView {
             () => (this.run && this.run.status === 'running' ? LIVE_MS : IDLE_MS),
             (error) => this.report(error)
         );
+        // How long it has taken so far changes by itself.
+        this.clock = setInterval(() => {
+            if (this.run && this.run.status === 'running' && !document.hidden) this.showHead();
+        }, TICK_MS);
         this.onKey = (event) => this.key(event);
         document.addEventListener('keydown', this.onKey);
     }
@@ -204,6 +209,7 @@ class ExecutionView {
 
     stop() {
         this.poller.stop();
+        clearInterval(this.clock);
         document.removeEventListener('keydown', this.onKey);
         this.part.unmount();
         this.params.pulse('idle', '');

@@ -9,6 +9,8 @@ import { durationOf, readExecution } from './model.js';
 const PAGE = 200;
 const LIVE_MS = 1000;
 const IDLE_MS = 3000;
+const TICK_MS = 1000;
+const IDLE_TICKS = 10;
 const TYPING_MS = 120;
 const COLUMNS = [
     ['status', 'Status'],
@@ -32,7 +34,8 @@ class ListView {
         this.build(el);
         document.title = 'Varve';
         this.restart();
-        this.clock = setInterval(() => this.items && this.render(), 10000);
+        this.ticks = 0;
+        this.clock = setInterval(() => this.tick(), TICK_MS);
     }
 
     build(el) {
@@ -141,6 +144,12 @@ class ListView {
         const row = event.target.closest('tr');
         if (!row || event.target.closest('a, button') || String(getSelection())) return;
         row.querySelector('a').click();
+    }
+
+    // How long ago, and how long so far, change by themselves.
+    tick() {
+        this.ticks++;
+        if (this.items && !document.hidden && (this.live || this.ticks % IDLE_TICKS === 0)) this.render();
     }
 
     restart() {

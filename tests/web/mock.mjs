@@ -571,6 +571,20 @@ class State {
         this.ticks = 3;
         this.scene = 'full';
         this.runs = makeRuns(this);
+        /** Who follows: functions of an event's name. */
+        this.followers = new Set();
+        this.epoch = hex(`${this.now} ${Math.random()}`).slice(0, 16);
+    }
+
+    turn() {
+        this.generation++;
+        for (const tell of this.followers) tell('change');
+    }
+
+    event(full) {
+        const { generation, as_of: asOf } = this.snapshot();
+        const cursor = `${this.epoch}-${this.generation}`;
+        return { cursor, generation, as_of: asOf, changed: true, full, streams: [] };
     }
 
     growing() {
@@ -588,19 +602,19 @@ class State {
     /** The running program commits some more. */
     grow() {
         this.ticks++;
-        this.generation++;
         this.runs[0].row.total_calls = this.ticks * 6001;
+        this.turn();
     }
 
     /** Another program of the same store commits something: the generation moves, no run shown does. */
     touch() {
-        this.generation++;
+        this.turn();
     }
 
     end() {
-        this.generation++;
         Object.assign(this.runs[0].row, { status: 'succeeded', verdict: 'complete', duration_ns: 5e9 });
         this.runs[0].evidence = evidence('complete');
+        this.turn();
     }
 
     snapshot() {
@@ -667,10 +681,36 @@ async function serveFile(response, path, extra) {
         .end(body);
 }
 
+/** As the server's: events without end, or one answer when something has changed. */
+function follow(state, request, response, url) {
+    const events = (request.headers.accept || '').includes('text/event-stream');
+    if (state.following === 'none' || (state.following === 'polls' && events)) {
+        response.writeHead(503, { 'Content-Type': 'application/problem+json', 'Retry-After': '5' }).end('{}');
+        return;
+    }
+    const type = events ? 'text/event-stream' : 'application/json';
+    response.writeHead(200, { 'Content-Type': type, 'Cache-Control': 'no-store' });
+    const tell = (name) => {
+        const data = state.event(name === 'snapshot');
+        if (events) {
+            response.write(`event: ${name}\nid: ${data.cursor}\ndata: ${JSON.stringify(data)}\n\n`);
+        } else {
+            state.followers.delete(tell);
+            response.end(JSON.stringify(data));
+        }
+    };
+    response.on('close', () => state.followers.delete(tell));
+    const cursor = request.headers['last-event-id'] || url.searchParams.get('cursor');
+    state.followers.add(tell);
+    if (cursor !== state.event().cursor) tell('snapshot');
+    else if (events) response.write(':\n\n');
+}
+
 /**
  * Starts the stand-in.
  * @param {Object<string, string>} [extra] further files by path, for comparisons
- * @returns {Promise<{url: string, state: State, log: Array<string>, close: () => void}>}
+ * @returns {Promise<{url: string, state: State, log: Array<string>, close: () => void}>} log: what was asked, but for
+ * following
  */
 export async function startMock(port = 0, extra = {}) {
     const state = new State();
@@ -680,6 +720,10 @@ export async function startMock(port = 0, extra = {}) {
         const url = new URL(request.url, 'http://localhost');
         if (!url.pathname.startsWith('/api/')) {
             await serveFile(response, url.pathname, extra);
+            return;
+        }
+        if (url.pathname === '/api/v1/follow') {
+            follow(state, request, response, url);
             return;
         }
         const etag = `"${hex(`${state.generation} ${state.scene} ${request.url}`).slice(0, 32)}"`;
