@@ -172,13 +172,84 @@ void vv_json_bool(vv_json *j, bool v)
     write_literal(j, v ? "true" : "false", v ? 4 : 5);
 }
 
+uint8_t *vv_json_digits(uint8_t *p, uint64_t v)
+{
+    static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
+                                "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
+                                "8081828384858687888990919293949596979899";
+    static const uint64_t powers[] = {
+        0, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000,
+        1000000000000, 10000000000000, 100000000000000, 1000000000000000, 10000000000000000, 100000000000000000,
+        1000000000000000000, UINT64_C(10000000000000000000),
+    };
+    /* 1233 / 4096 is a little more than log10(2): right, or one too few. */
+    unsigned digits = ((64 - (unsigned)__builtin_clzll(v | 1)) * 1233) >> 12;
+    digits += v >= powers[digits];
+    uint8_t *end = p + digits, *at = end;
+    for (; v >= 100; v /= 100) {
+        at -= 2;
+        memcpy(at, pairs + v % 100 * 2, 2);
+    }
+    if (v >= 10)
+        memcpy(at - 2, pairs + v * 2, 2);
+    else
+        at[-1] = (uint8_t)('0' + v);
+    return end;
+}
+
 void vv_json_u64_full(vv_json *j, uint64_t v)
 {
-    char s[20], *p = s + sizeof s;
-    do
-        *--p = (char)('0' + v % 10);
-    while (v /= 10);
-    write_literal(j, p, (size_t)(s + sizeof s - p));
+    char s[20];
+    write_literal(j, s, (size_t)((char *)vv_json_digits((uint8_t *)s, v) - s));
+}
+
+bool vv_json_row_begin(vv_json *j, size_t fields, vv_json_row *ret)
+{
+    before_value(j);
+    uint8_t *p = vv_wr_take(j->out, fields * VV_JSON_FIELD + 2);
+    if (!p)
+        return false;
+    *p = '[';
+    *ret = (vv_json_row){p + 1, p + fields * VV_JSON_FIELD + 2};
+    return true;
+}
+
+void vv_json_row_end(vv_json *j, const vv_json_row *r)
+{
+    uint8_t *p = r->at;
+    if (p[-1] == ',')
+        p--;
+    *p++ = ']';
+    assert(p <= r->end);
+    j->out->len -= (size_t)(r->end - p);
+}
+
+void vv_json_row_large(vv_json_row *r, bool negative, vv_u128 v)
+{
+    char s[44], *p = s;
+    bool quoted = v > EXACT_MAX;
+    if (quoted)
+        *p++ = '"';
+    if (negative)
+        *p++ = '-';
+    p += vv_u128_text(p, v);
+    if (quoted)
+        *p++ = '"';
+    *p++ = ',';
+    memcpy(r->at, s, (size_t)(p - s));
+    r->at += p - s;
+}
+
+void vv_json_row_word(vv_json_row *r, const char *word)
+{
+    size_t n = word ? strlen(word) : 4;
+    if (word)
+        *r->at++ = '"';
+    memcpy(r->at, word ? word : "null", n);
+    r->at += n;
+    if (word)
+        *r->at++ = '"';
+    *r->at++ = ',';
 }
 
 void vv_json_u128_text(vv_json *j, vv_u128 v)

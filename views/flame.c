@@ -47,8 +47,9 @@ vv_u128 vv_node_value(const vv_node *n, vv_metric m)
 /*
  * Nodes and their counters lie in the order of the store's keys, so a walk along the tree waits for memory at each
  * node. This asks for what it needs soon, given two places of the order: the farther node, the nearer one's counters.
+ * Always inline: a compiler takes a call that does nothing but this for one without effect, and drops it.
  */
-static inline void fetch_ahead(const vv_tree *t, uint32_t near, uint32_t far)
+static inline VV_INLINE void fetch_ahead(const vv_tree *t, uint32_t near, uint32_t far)
 {
     if (far < t->node_count)
         __builtin_prefetch(&t->nodes[t->order[far]]);
@@ -200,6 +201,21 @@ static vv_u128 surely_dropped_below(const work *w)
     return 0;
 }
 
+static void sort_nodes(work *w, uint32_t *list, uint32_t n)
+{
+    enum { FEW = 12 };
+    if (n > FEW) {
+        qsort_r(list, n, sizeof *list, compare_nodes, w);
+        return;
+    }
+    for (uint32_t i = 1; i < n; i++) {
+        uint32_t x = list[i], k = i;
+        for (; k && compare_nodes(&list[k - 1], &x, w) > 0; k--)
+            list[k] = list[k - 1];
+        list[k] = x;
+    }
+}
+
 /* The children of a node that stay, largest first, into its part of sorted; returns their number. */
 static uint32_t sort_children(work *w, uint32_t i, vv_u128 least)
 {
@@ -207,11 +223,11 @@ static uint32_t sort_children(work *w, uint32_t i, vv_u128 least)
     uint32_t *list = w->sorted + t->child_first[i], n = 0;
     if (w->depth[i] + 1 >= w->o->depth)
         return 0;
+    bool all = w->o->edges == VV_FLAME_ALL_EDGES; /* no child has another */
     for (uint32_t c = t->child_first[i]; c < t->child_first[i + 1]; c++)
-        if (follows(w->o->edges, &t->nodes[t->child[c]]) && w->need[t->child[c]] >= least)
+        if (w->need[t->child[c]] >= least && (all || follows(w->o->edges, &t->nodes[t->child[c]])))
             list[n++] = t->child[c];
-    if (n > 1)
-        qsort_r(list, n, sizeof *list, compare_nodes, w);
+    sort_nodes(w, list, n);
     return n;
 }
 
@@ -480,7 +496,8 @@ vv_code vv_flame_build(vv_flame *ret, const vv_tree *t, const vv_flame_options *
     }
     if (rc == VV_OK) {
         memset(w.sliver_of, 0xff, ((size_t)t->node_count + 1) * sizeof *w.sliver_of);
-        fold_rest(&w, &f);
+        if (w.preorder_count < t->node_count)
+            fold_rest(&w, &f);
         write_rows(&w, &f);
         *ret = f;
     } else {

@@ -2,6 +2,7 @@
 
 #include "views/profile.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 /* The newest table of the execution's engine that can be read; an engine that grew has named several. */
@@ -29,7 +30,7 @@ static vv_code load_table(vv_profile *p, const vv_store *store, const vv_stream 
 /* Takes what stands here by now out of the budget. */
 static vv_code charge(vv_profile *p, vv_error *err)
 {
-    size_t held = sizeof *p + vv_tree_bytes(&p->tree);
+    size_t held = sizeof *p + vv_tree_bytes(&p->tree) + p->tree.node_count * sizeof *p->call_child_ns;
     if (!vv_budget_take(p->budget, held - p->bytes))
         return vv_fail(err, VV_ERR_LIMIT, "an execution needs more than is left of %zu bytes",
                        vv_budget_max(p->budget));
@@ -138,6 +139,22 @@ static vv_code name_functions(vv_profile *p, vv_error *err)
     return rc;
 }
 
+/* Once for all: every row of a flame graph tells it, and children lie far from each other. */
+static vv_code sum_call_times(vv_profile *p, vv_error *err)
+{
+    const vv_tree *t = &p->tree;
+    p->call_child_ns = calloc((size_t)t->node_count + 1, sizeof *p->call_child_ns);
+    if (!p->call_child_ns)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for %" PRIu32 " contexts", t->node_count);
+    for (uint32_t i = 0; i < t->node_count; i++) {
+        const vv_node *n = &t->nodes[i];
+        if (n->parent != VV_NONE && n->edge == VV_EDGE_CALL)
+            p->call_child_ns[n->parent] = vv_sat128(p->call_child_ns[n->parent], n->counters->inclusive_ns);
+    }
+    p->tree.call_child_ns = p->call_child_ns;
+    return VV_OK;
+}
+
 static vv_code build(vv_profile *p, vv_error *err)
 {
     const vv_fold *f = p->fold;
@@ -154,6 +171,8 @@ static vv_code build(vv_profile *p, vv_error *err)
     }
     if (rc == VV_OK)
         rc = name_functions(p, err);
+    if (rc == VV_OK)
+        rc = sum_call_times(p, err);
     return rc == VV_OK ? charge(p, err) : rc;
 }
 
@@ -186,6 +205,7 @@ void vv_profile_free(vv_profile *p)
     vv_fold_free(p->fold);
     vv_tables_release(p->tables, p->shared);
     vv_tree_clear(&p->tree);
+    free(p->call_child_ns);
     vv_budget_give(p->budget, p->bytes);
     free(p);
 }

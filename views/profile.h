@@ -18,6 +18,7 @@ typedef struct {
     bool lacks_newest_table; /* a table that the engine named last could not be read */
 
     vv_tree tree;
+    vv_u128 *call_child_ns;       /* the tree's */
     uint32_t context_count;       /* the first nodes; overflow buckets follow */
     vv_tables *tables;
     vv_budget *budget;            /* the fold's */

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 #include "tests/testing.h"
@@ -110,6 +111,76 @@ START_TEST(signed_are_exact)
     expect("\"-170141183460469231731687303715884105728\"");
     vv_json_i128(&j, 12);
     expect("12");
+}
+END_TEST
+
+/* A row writes what the single calls do. */
+START_TEST(rows_are_as_exact)
+{
+    uint64_t seed = 1;
+    for (unsigned shift = 0; shift < 128; shift++)
+        for (int k = -2; k < 40; k++) {
+            seed = seed * 6364136223846793005u + 1442695040888963407u;
+            vv_u128 v = ((vv_u128)1 << shift) + (vv_u128)(__int128)(k < 3 ? k : (__int128)(seed >> (64 - shift / 2)));
+            vv_json_row r;
+            ck_assert(vv_json_row_begin(&j, 5, &r));
+            vv_json_row_u128(&r, v);
+            vv_json_row_i128(&r, (__int128)v);
+            vv_json_row_difference(&r, 5, v);
+            vv_json_row_word(&r, "folded");
+            vv_json_row_word(&r, NULL);
+            vv_json_row_end(&j, &r);
+            char got[256];
+            ck_assert_uint_lt(out.len, sizeof got);
+            memcpy(got, out.buf, out.len);
+            got[out.len] = 0;
+            vv_wr_reset(&out);
+            j = vv_json_init(&out);
+            vv_json_arr(&j);
+            vv_json_u128(&j, v);
+            vv_json_i128(&j, (__int128)v);
+            if (v <= 5 || v - 5 <= (vv_u128)1 << 127) {
+                vv_json_i128(&j, (__int128)(5 - v));
+            } else { /* beyond what signed numbers hold */
+                char text[48];
+                snprintf(text, sizeof text, "\"-");
+                vv_u128_text(text + 2, v - 5);
+                strcat(text, "\"");
+                vv_json_raw(&j, vv_cstr(text));
+            }
+            vv_json_cstr(&j, "folded");
+            vv_json_null(&j);
+            vv_json_end_arr(&j);
+            expect(got);
+        }
+    for (unsigned digits = 1; digits <= 20; digits++) { /* by the C library */
+        uint64_t power = 1;
+        for (unsigned i = 1; i < digits; i++)
+            power *= 10;
+        for (int k = -1; k < 2; k++) {
+            uint8_t text[20];
+            char want[24];
+            uint64_t v = power + (uint64_t)(int64_t)k;
+            size_t n = (size_t)(vv_json_digits(text, v) - text);
+            ck_assert_int_eq((int)n, snprintf(want, sizeof want, "%" PRIu64, v));
+            ck_assert_mem_eq(text, want, n);
+        }
+    }
+}
+END_TEST
+
+START_TEST(rows_have_commas)
+{
+    vv_json_row r;
+    vv_json_arr(&j);
+    ck_assert(vv_json_row_begin(&j, 0, &r));
+    vv_json_row_end(&j, &r);
+    ck_assert(vv_json_row_begin(&j, 3, &r));
+    vv_json_row_u128(&r, 7);
+    vv_json_row_end(&j, &r);
+    vv_json_u64(&j, 1);
+    vv_json_end_arr(&j);
+    expect("[[],[7],1]");
 }
 END_TEST
 
@@ -281,6 +352,8 @@ int main(void)
     tcase_add_test(t, fields_that_may_be_absent);
     tcase_add_test(t, unsigned_are_exact);
     tcase_add_test(t, signed_are_exact);
+    tcase_add_test(t, rows_are_as_exact);
+    tcase_add_test(t, rows_have_commas);
     tcase_add_test(t, doubles_read_back_equal);
     tcase_add_test(t, ratios_are_short);
     tcase_add_test(t, strings_are_escaped);
