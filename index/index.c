@@ -151,7 +151,6 @@ static void recall(vv_seg_ledger *l, const vv_euid *euid, vv_plane plane, vv_seg
             vv_seg_row *bigger = realloc(rows.rows, cap * sizeof *bigger);
             if (!bigger) {
                 free(row.off);
-                free(row.key);
                 rc = SQLITE_NOMEM;
                 break;
             }

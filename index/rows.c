@@ -54,24 +54,18 @@ void vv_groups_put(uint8_t *out, const vv_seg_row *row)
 bool vv_groups_get(vv_seg_row *row, const uint8_t *p, size_t n)
 {
     row->group_count = 0;
-    row->off = row->key = NULL;
+    row->off = NULL;
+    row->key = NULL;
     if (n == 0)
         return true;
     if (n % 8 != 4 || n / 8 > UINT32_MAX)
         return false;
-    uint32_t count = (uint32_t)(n / 8);
-    row->off = malloc(((size_t)count + 1) * sizeof *row->off);
-    row->key = malloc(((size_t)count + 1) * sizeof *row->key);
-    if (!row->off || !row->key) {
-        free(row->off);
-        free(row->key);
-        row->off = row->key = NULL;
+    row->off = malloc(n);
+    if (!row->off)
         return false;
-    }
-    row->group_count = count;
-    for (uint32_t i = 0; i <= count; i++, p += 4)
+    row->group_count = (uint32_t)(n / 8);
+    row->key = row->off + row->group_count + 1;
+    for (size_t i = 0; i < n / 4; i++, p += 4)
         row->off[i] = vv_be32(p);
-    for (uint32_t i = 0; i < count; i++, p += 4)
-        row->key[i] = vv_be32(p);
     return true;
 }

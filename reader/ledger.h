@@ -17,14 +17,15 @@ typedef struct {
     uint64_t sequence;
     vv_file_ident ident;
     uint32_t group_count;
-    uint32_t *off, *key; /* of rows that were recalled: malloc */
+    const uint32_t *key;
+    uint32_t *off; /* of rows that were recalled: malloc, and key lies behind its offsets */
 } vv_seg_row;
 
 typedef struct {
     vv_seg_row *rows; /* ascending by sequence, each once */
     size_t count;
 } vv_seg_rows;
-void vv_seg_rows_done(vv_seg_rows *r); /* accepts a zeroed one; frees off and key where they are not NULL */
+void vv_seg_rows_done(vv_seg_rows *r); /* accepts a zeroed one; frees off where it is not NULL */
 
 /* The first member of whatever implements it. */
 typedef struct vv_seg_ledger vv_seg_ledger;

@@ -39,22 +39,107 @@ static vv_seg *seg_ref(vv_seg *s)
     return s;
 }
 
+/* A segment has bytes or groups, and no more than those. */
+static void drop_groups(vv_seg *s)
+{
+    if (!s->off)
+        vv_blob_done(&s->bytes);
+    else if (s->off != s->one)
+        free(s->off);
+    s->off = NULL;
+    s->bytes = (vv_blob){NULL, 0};
+    s->group_count = 0;
+}
+
+/* Room for the groups: n + 1 offsets and n keys. False without memory. */
+static bool make_groups(vv_seg *s, size_t n)
+{
+    s->off = n <= 1 ? s->one : malloc((2 * n + 1) * sizeof *s->off);
+    return s->off != NULL;
+}
+
 static void seg_unref(vv_seg *s)
 {
     if (!s || __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) != 0)
         return;
-    vv_blob_done(&s->bytes);
-    free(s->off);
-    free(s->key);
+    drop_groups(s);
     free(s);
 }
 
+/* Where the segments of lists that follow each other stand. A list looks at no more of them than it counts. */
+struct vv_seg_array {
+    unsigned refs; /* atomic */
+    size_t used, cap;
+    vv_seg *segs[];
+};
+
+static void array_unref(struct vv_seg_array *a)
+{
+    if (__atomic_sub_fetch(&a->refs, 1, __ATOMIC_ACQ_REL) != 0)
+        return;
+    for (size_t i = 0; i < a->used; i++)
+        seg_unref(a->segs[i]);
+    free(a);
+}
+
+/* A list that is being made has no array yet. */
 void vv_seg_list_done(vv_seg_list *l)
 {
-    for (size_t i = 0; i < l->count; i++)
+    for (size_t i = 0; i < l->count && !l->array; i++)
+        seg_unref(l->segs[i]);
+    if (l->array)
+        array_unref(l->array);
+    else
+        free(l->segs);
+    *l = (vv_seg_list){NULL, 0, NULL};
+}
+
+/*
+ * The first n of former, which may be NULL, and then the tail, whose references are taken. In former's own memory where
+ * that is the newest list there and has room.
+ */
+static vv_code extend(vv_seg_list *ret, const vv_seg_list *former, size_t n, vv_seg *const *tail, size_t count,
+                      vv_error *err)
+{
+    struct vv_seg_array *a = n ? former->array : NULL;
+    if (a && a->used == n && count <= a->cap - n) {
+        __atomic_fetch_add(&a->refs, 1, __ATOMIC_RELAXED);
+    } else {
+        size_t cap = n + count + (n + count) / 2 + 8;
+        a = malloc(sizeof *a + cap * sizeof *a->segs);
+        if (!a)
+            return vv_fail(err, VV_ERR_NOMEM, "no memory for the list of segments");
+        *a = (struct vv_seg_array){.refs = 1, .used = n, .cap = cap};
+        for (size_t i = 0; i < n; i++)
+            a->segs[i] = seg_ref(former->segs[i]);
+    }
+    if (count)
+        memcpy(a->segs + n, tail, count * sizeof *tail);
+    a->used = n + count;
+    *ret = (vv_seg_list){a->segs, n + count, a};
+    return VV_OK;
+}
+
+/* A list that was made, as one that follows former. l is done with. */
+static vv_code settle(vv_seg_list *ret, vv_seg_list *l, const vv_seg_list *former, vv_error *err)
+{
+    size_t n = former && former->count <= l->count ? former->count : 0;
+    if (n && memcmp(former->segs, l->segs, n * sizeof *l->segs) != 0)
+        n = 0;
+    vv_code rc = extend(ret, former, n, l->segs + n, l->count - n, err);
+    if (rc != VV_OK)
+        return rc;
+    for (size_t i = 0; i < n; i++)
         seg_unref(l->segs[i]);
     free(l->segs);
-    *l = (vv_seg_list){NULL, 0};
+    *l = (vv_seg_list){NULL, 0, NULL};
+    return VV_OK;
+}
+
+size_t vv_seg_list_bytes(const vv_seg_list *l)
+{
+    unsigned refs = l->array ? __atomic_load_n(&l->array->refs, __ATOMIC_RELAXED) : 1;
+    return (l->array ? l->array->cap : l->count) * sizeof *l->segs / refs;
 }
 
 bool vv_seg_list_same(const vv_seg_list *a, const vv_seg_list *b)
@@ -108,6 +193,7 @@ static vv_code walk_meta(const vv_euid *euid, vv_seg *seg, const uint8_t *p, boo
     return rc == VV_OK ? keep(seg, p, err) : rc;
 }
 
+/* Keys are gathered behind the last offset that there can be, and move up to the last one that there is. */
 static vv_code walk_data(const vv_euid *euid, vv_seg *seg, const uint8_t *p, bool trusted, vv_error *err)
 {
     vv_data_segment d;
@@ -117,23 +203,24 @@ static vv_code walk_data(const vv_euid *euid, vv_seg *seg, const uint8_t *p, boo
     size_t cap = vv_rd_left(&d.payload) / VV_GROUP_FIXED;
     if (cap > d.group_count)
         cap = (size_t)d.group_count;
-    seg->off = malloc((cap + 1) * sizeof *seg->off);
-    seg->key = malloc((cap + 1) * sizeof *seg->key);
-    if (!seg->off || !seg->key)
+    if (!make_groups(seg, cap))
         return vv_fail(err, VV_ERR_NOMEM, "no memory for the groups of a segment");
+    uint32_t *key = seg->off + cap + 1;
     seg->off[0] = (uint32_t)vv_rd_off(&d.payload);
     seg->keys_ascend = true;
     for (bool more = true;;) {
         vv_group g;
         rc = vv_data_next(&d, &g, &more, err);
         if (rc != VV_OK || !more)
-            return rc;
+            break;
         uint32_t i = seg->group_count++;
-        seg->key[i] = vv_be32(g.root.b + 28);
+        key[i] = vv_be32(g.root.b + 28);
         seg->off[i + 1] = (uint32_t)(g.off + g.len);
-        if (i && seg->key[i] < seg->key[i - 1])
+        if (i && key[i] < key[i - 1])
             seg->keys_ascend = false;
     }
+    memmove(seg->off + seg->group_count + 1, key, seg->group_count * sizeof *key);
+    return rc;
 }
 
 /* Segments of one plane that are to be read and verified, two at a time. */
@@ -161,7 +248,7 @@ static void tell_ledger(const loader *l, const vv_seg *seg, const vv_segment_rea
     vv_seg_ledger *ledger = l->source->ledger;
     if (!ledger || r->is_known || seg->ident.ctime_ns >= r->began_ns || seg->ident.mtime_ns >= r->began_ns)
         return;
-    vv_seg_row row = {seg->sequence, seg->ident, seg->group_count, seg->off, seg->key};
+    vv_seg_row row = {seg->sequence, seg->ident, seg->group_count, seg->off ? vv_seg_keys(seg) : NULL, seg->off};
     ledger->keep(ledger, l->euid, l->plane, &row);
 }
 
@@ -185,7 +272,7 @@ static vv_code take_file(const loader *l, vv_seg **place, vv_segment_reading *r,
         bool irregular = r->fault.name && strcmp(r->fault.name, "NotRegularFile") == 0;
         seg->state = rc == VV_ERR_IO || irregular ? VV_SEG_UNREADABLE : VV_SEG_CORRUPT;
         seg->why = r->fault.name;
-        seg->group_count = 0;
+        drop_groups(seg);
     } else {
         tell_ledger(l, seg, r);
     }
@@ -262,13 +349,21 @@ static vv_seg *recall_data(const loader *l, vv_seg_row *row)
     vv_segment_path(path, l->euid, l->plane, row->sequence);
     vv_file_ident ident;
     bool ascend;
-    vv_seg *seg;
+    vv_seg *seg = NULL;
     if (vv_source_ident(l->source, path, &ident, NULL) != VV_OK || !vv_file_ident_eq(&ident, &row->ident)
-        || !groups_fit(row, &ascend) || !(seg = malloc(sizeof *seg)))
+        || !groups_fit(row, &ascend) || new_seg(&seg, row->sequence, NULL) != VV_OK)
         return NULL;
-    *seg = (vv_seg){.refs = 1, .sequence = row->sequence, .ident = ident, .group_count = row->group_count,
-                    .off = row->off, .key = row->key, .keys_ascend = ascend, .recalled = true};
-    row->off = row->key = NULL;
+    seg->ident = ident;
+    seg->group_count = row->group_count;
+    seg->keys_ascend = ascend;
+    seg->recalled = true;
+    if (row->group_count > 1) {
+        seg->off = row->off;
+        row->off = NULL;
+    } else {
+        seg->off = seg->one;
+        memcpy(seg->one, row->off, (2 * (size_t)row->group_count + 1) * sizeof *row->off);
+    }
     return seg;
 }
 
@@ -313,7 +408,6 @@ void vv_seg_rows_done(vv_seg_rows *r)
 {
     for (size_t i = 0; i < r->count; i++) {
         free(r->rows[i].off);
-        free(r->rows[i].key);
     }
     free(r->rows);
     *r = (vv_seg_rows){NULL, 0};
@@ -361,7 +455,7 @@ vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *eui
     vv_error fault = {0};
     vv_code rc = vv_source_list(source, dir, &names, &fault);
     if (rc == VV_ERR_NOTFOUND) {
-        *ret = (vv_seg_list){NULL, 0};
+        *ret = (vv_seg_list){NULL, 0, NULL};
         return VV_OK;
     }
     if (rc != VV_OK) {
@@ -370,7 +464,7 @@ vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *eui
         return rc;
     }
     VV_CLEANUP(loader_done) loader waiting = {.source = source, .euid = euid, .plane = plane};
-    VV_CLEANUP(vv_seg_list_done) vv_seg_list l = {calloc(names.count + 1, sizeof *l.segs), 0};
+    VV_CLEANUP(vv_seg_list_done) vv_seg_list l = {calloc(names.count + 1, sizeof *l.segs), 0, NULL};
     if (!l.segs)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for the list of segments");
     VV_CLEANUP(vv_seg_rows_done) vv_seg_rows rows = {0};
@@ -396,9 +490,7 @@ vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *eui
     if (rc != VV_OK)
         return rc;
     drop_gone(&l);
-    *ret = l;
-    l = (vv_seg_list){NULL, 0};
-    return VV_OK;
+    return settle(ret, &l, former, err);
 }
 
 static int by_number(const void *a, const void *b)
@@ -415,35 +507,49 @@ static size_t share(vv_seg_list *l, const vv_seg_list *former, size_t from, size
     return to;
 }
 
+/* Of the changed segments the known ones, and of the others what is to be read; between them former's. */
+static vv_code merge(vv_seg_list *l, loader *waiting, const vv_seg_list *former, const uint64_t *changed, size_t count,
+                     size_t at, vv_error *err)
+{
+    vv_code rc = VV_OK;
+    for (size_t i = 0; i < count && rc == VV_OK; i++) {
+        at = share(l, former, at, vv_seg_list_from(former, changed[i]));
+        at += at < former->count && former->segs[at]->sequence == changed[i];
+        vv_seg **place = &l->segs[l->count++];
+        *place = known(waiting->source, waiting->euid, waiting->plane, former, changed[i]);
+        if (!*place)
+            rc = load_later(waiting, place, changed[i], err);
+    }
+    share(l, former, at, former->count);
+    if (rc == VV_OK)
+        rc = load_waiting(waiting, err);
+    drop_gone(l);
+    return rc;
+}
+
 vv_code vv_seg_list_update(vv_seg_list *ret, vv_source *source, const vv_euid *euid, vv_plane plane,
                            const vv_seg_list *former, const vv_plane_change *change, vv_error *err)
 {
-    VV_CLEANUP(loader_done) loader waiting = {.source = source, .euid = euid, .plane = plane};
-    VV_CLEANUP(vv_seg_list_done) vv_seg_list l = {calloc(former->count + change->count + 1, sizeof *l.segs), 0};
-    if (!l.segs)
-        return vv_fail(err, VV_ERR_NOMEM, "no memory for the list of segments");
     uint64_t changed[VV_CHANGED_SEGMENTS];
     memcpy(changed, change->sequences, sizeof changed);
     qsort(changed, change->count, sizeof *changed, by_number);
-    size_t at = 0;
-    vv_code rc = VV_OK;
-    for (unsigned i = 0; i < change->count && rc == VV_OK; i++) {
-        at = share(&l, former, at, vv_seg_list_from(former, changed[i]));
-        at += at < former->count && former->segs[at]->sequence == changed[i];
-        vv_seg **place = &l.segs[l.count++];
-        *place = known(source, euid, plane, former, changed[i]);
-        if (!*place)
-            rc = load_later(&waiting, place, changed[i], err);
-    }
-    share(&l, former, at, former->count);
-    if (rc == VV_OK)
-        rc = load_waiting(&waiting, err);
+    /* As a rule all of them are new: then what was there is not even looked at. */
+    size_t from = former->count && change->count && changed[0] > former->segs[former->count - 1]->sequence
+                ? former->count : 0;
+    VV_CLEANUP(loader_done) loader waiting = {.source = source, .euid = euid, .plane = plane};
+    VV_CLEANUP(vv_seg_list_done)
+    vv_seg_list l = {calloc(former->count - from + change->count + 1, sizeof *l.segs), 0, NULL};
+    if (!l.segs)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for the list of segments");
+    vv_code rc = merge(&l, &waiting, former, changed, change->count, from, err);
     if (rc != VV_OK)
         return rc;
-    drop_gone(&l);
-    *ret = l;
-    l = (vv_seg_list){NULL, 0};
-    return VV_OK;
+    if (!from)
+        return settle(ret, &l, former, err);
+    rc = extend(ret, former, from, l.segs, l.count, err);
+    if (rc == VV_OK)
+        l.count = 0;
+    return rc;
 }
 
 /* First group whose key may be this one. */
@@ -452,7 +558,7 @@ static uint32_t first_candidate(const vv_seg *seg, uint32_t key)
     uint32_t lo = 0, hi = seg->keys_ascend ? seg->group_count : 0;
     while (lo < hi) {
         uint32_t mid = lo + (hi - lo) / 2;
-        if (seg->key[mid] < key)
+        if (vv_seg_keys(seg)[mid] < key)
             lo = mid + 1;
         else
             hi = mid;
@@ -475,7 +581,7 @@ static vv_code read_group(const vv_open_file *f, const vv_seg *seg, uint32_t i, 
     vv_data_segment one = {.group_count = 1, .payload = vv_rd_init(buf->p, n)};
     bool more;
     rc = vv_data_next(&one, ret, &more, err);
-    if (rc == VV_OK && (ret->len != n || vv_be32(ret->root.b + 28) != seg->key[i]))
+    if (rc == VV_OK && (ret->len != n || vv_be32(ret->root.b + 28) != vv_seg_keys(seg)[i]))
         rc = vv_fail_decode(err, "TrailingBytes", seg->off[i], "the segment changed while it was read");
     return rc;
 }
@@ -488,9 +594,9 @@ static vv_code find_group(vv_source *source, const vv_euid *euid, const vv_seg *
     VV_CLEANUP(vv_open_file_close) vv_open_file f = {.fd = -1};
     bool is_open = false;
     for (uint32_t i = first_candidate(seg, key); i < seg->group_count; i++) {
-        if (seg->keys_ascend && seg->key[i] != key)
+        if (seg->keys_ascend && vv_seg_keys(seg)[i] != key)
             break;
-        if (seg->key[i] != key)
+        if (vv_seg_keys(seg)[i] != key)
             continue;
         vv_code rc = VV_OK;
         if (!is_open) {
@@ -558,7 +664,7 @@ vv_code vv_seg_roots(vv_source *source, const vv_euid *euid, const vv_seg *seg, 
     for (uint32_t i = 0; i < seg->group_count && rc == VV_OK; i++) {
         vv_thread_ref root;
         rc = vv_open_file_read(&f, seg->off[i], root.b, sizeof root.b, err);
-        if (rc == VV_OK && vv_be32(root.b + 28) != seg->key[i])
+        if (rc == VV_OK && vv_be32(root.b + 28) != vv_seg_keys(seg)[i])
             rc = vv_fail_decode(err, "DataGroupOrder", seg->off[i], "the segment changed while it was read");
         if (rc == VV_OK && !fn(state, &root))
             rc = vv_fail(err, VV_ERR_NOMEM, "no memory for the roots of a segment");

@@ -18,24 +18,41 @@ typedef enum {
     VV_SEG_UNREADABLE, /* no regular file, or the system refused */
 } vv_seg_state;
 
+/* There is one of them for each file of a store, so it is kept small. */
 typedef struct {
     unsigned refs; /* atomic */
-    vv_seg_state state;
+    uint8_t state; /* vv_seg_state */
+    bool keys_ascend;
+    bool recalled; /* the groups are a ledger's word: not read by this process */
+    uint32_t group_count;
     const char *why; /* literal */
     uint64_t sequence;
     vv_file_ident ident;
-    vv_blob bytes; /* of a meta or health segment: executions hold views into them */
-    /* A data segment's groups: group i lies in off[i] .. off[i + 1]; key is the low half of its thread number. */
-    uint32_t group_count;
-    uint32_t *off, *key;
-    bool keys_ascend;
-    bool recalled; /* the groups are a ledger's word: not read by this process */
+    union {
+        vv_blob bytes;   /* of a meta or health segment: executions hold views into them */
+        uint32_t one[3]; /* of a data segment of one group: what off leads to */
+    };
+    /*
+     * A data segment's groups: group i lies in off[i] .. off[i + 1]; behind those numbers stands a key each, the low
+     * half of its thread number (vv_seg_keys). NULL of other segments.
+     */
+    uint32_t *off;
 } vv_seg;
 
-/* Segments that have a file, ascending by sequence. */
+static inline const uint32_t *vv_seg_keys(const vv_seg *s)
+{
+    return s->off + s->group_count + 1;
+}
+
+/*
+ * Segments that have a file, ascending by sequence. A list that goes on where its former one ended shares its memory:
+ * what only grows costs no more than what is new. Lists that follow each other are made by one thread at a time, and
+ * may be read by any.
+ */
 typedef struct {
     vv_seg **segs;
     size_t count;
+    struct vv_seg_array *array;
 } vv_seg_list;
 
 /* Room for "streams/<32 hex>/meta/<segment name>". */
@@ -54,6 +71,8 @@ VV_MUST_CHECK vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, cons
 VV_MUST_CHECK vv_code vv_seg_list_update(vv_seg_list *ret, vv_source *source, const vv_euid *euid, vv_plane plane,
                                          const vv_seg_list *former, const vv_plane_change *change, vv_error *err);
 void vv_seg_list_done(vv_seg_list *l); /* accepts a zeroed list */
+/* Its part of the memory that it shares with other lists, segments aside. */
+size_t vv_seg_list_bytes(const vv_seg_list *l);
 bool vv_seg_list_same(const vv_seg_list *a, const vv_seg_list *b);
 /* Index of the first segment with at least this sequence; count where there is none. */
 size_t vv_seg_list_from(const vv_seg_list *l, uint64_t sequence);

@@ -70,8 +70,6 @@ typedef struct {
     size_t meta_gap_count;
     vv_range *meta_bad, *data_bad; /* runs of missing or undecodable sequences up to the highest name (generation) */
     size_t meta_bad_count, data_bad_count;
-    uint64_t *data_names;    /* sequences that have a file, ascending */
-    size_t data_name_count;
     vv_engine *engines;      /* every EngineStarted in order, as dump lists them */
     size_t engine_count;
     vv_execution *executions; /* in order of first appearance */

@@ -17,7 +17,6 @@ static void core_unref(struct vv_stream_core *c)
     free(c->meta_gaps);
     free(c->meta_bad);
     free(c->data_bad);
-    free(c->data_names);
     free(c->engines);
     free(c->executions);
     free(c);
@@ -44,22 +43,39 @@ static uint64_t contiguous_of(const vv_range *bad, size_t count, uint64_t high)
     return count ? bad[0].first - 1 : high;
 }
 
+static vv_code grow(void **array, size_t *cap, size_t count, size_t size, vv_error *err)
+{
+    if (count < *cap)
+        return VV_OK;
+    size_t want = *cap ? *cap * 2 : 8;
+    void *p = realloc(*array, want * size);
+    if (!p)
+        return no_memory(err);
+    *array = p;
+    *cap = want;
+    return VV_OK;
+}
+
 /*
  * The runs of sequences, up to the highest name, that have no file or a bad one. Never a step per number: a hostile
  * name costs one range.
  */
 static vv_code runs_of_bad(const vv_seg_list *l, vv_range **ret, size_t *ret_count, vv_error *err)
 {
-    vv_range *runs = malloc((l->count + 1) * sizeof *runs);
-    if (!runs)
-        return no_memory(err);
-    size_t n = 0;
+    vv_range *runs = NULL;
+    size_t n = 0, cap = 0;
     uint64_t next = 1;
     for (size_t i = 0; i < l->count; i++) {
         uint64_t seq = l->segs[i]->sequence;
         uint64_t last = l->segs[i]->state == VV_SEG_OK ? seq - 1 : seq;
         if (next <= last) {
-            if (n && runs[n - 1].last + 1 == next)
+            bool goes_on = n && runs[n - 1].last + 1 == next;
+            vv_code rc = goes_on ? VV_OK : grow((void **)&runs, &cap, n, sizeof *runs, err);
+            if (rc != VV_OK) {
+                free(runs);
+                return rc;
+            }
+            if (goes_on)
                 runs[n - 1].last = last;
             else
                 runs[n++] = (vv_range){next, last};
@@ -112,19 +128,6 @@ typedef struct {
     struct vv_stream_core *c;
     size_t engine_cap, execution_cap;
 } indexer;
-
-static vv_code grow(void **array, size_t *cap, size_t count, size_t size, vv_error *err)
-{
-    if (count < *cap)
-        return VV_OK;
-    size_t want = *cap ? *cap * 2 : 8;
-    void *p = realloc(*array, want * size);
-    if (!p)
-        return no_memory(err);
-    *array = p;
-    *cap = want;
-    return VV_OK;
-}
 
 static vv_code add_engine(indexer *x, const vv_engine_started *m, vv_error *err)
 {
@@ -350,25 +353,11 @@ static vv_code index_stream(vv_stream *s, struct vv_stream_core *c, vv_error *er
     return rc == VV_OK ? settle_executions(s, c, err) : rc;
 }
 
-static vv_code name_data(vv_stream *s, struct vv_stream_core *c, vv_error *err)
-{
-    c->data_names = malloc((c->data.count + 1) * sizeof *c->data_names);
-    if (!c->data_names)
-        return no_memory(err);
-    for (size_t i = 0; i < c->data.count; i++)
-        c->data_names[i] = c->data.segs[i]->sequence;
-    s->data_names = c->data_names;
-    s->data_name_count = c->data.count;
-    return VV_OK;
-}
-
 static vv_code measure_planes(vv_stream *s, struct vv_stream_core *c, vv_error *err)
 {
     vv_code rc = runs_of_bad(&c->meta, &c->meta_bad, &s->meta_bad_count, err);
     if (rc == VV_OK)
         rc = runs_of_bad(&c->data, &c->data_bad, &s->data_bad_count, err);
-    if (rc == VV_OK)
-        rc = name_data(s, c, err);
     if (rc != VV_OK)
         return rc;
     s->meta_bad = c->meta_bad;
@@ -449,7 +438,7 @@ static vv_code list_planes(vv_stream *s, struct vv_stream_core *c, vv_source *so
         rc = list_plane(s, c, source, VV_PLANE_DATA, former, change, err);
     vv_error ignored = {0};
     if (rc == VV_OK && list_plane(s, c, source, VV_PLANE_HEALTH, former, change, &ignored) != VV_OK)
-        c->health = (vv_seg_list){NULL, 0};
+        c->health = (vv_seg_list){NULL, 0, NULL};
     return rc;
 }
 
@@ -499,8 +488,7 @@ vv_code vv_stream_open(vv_stream *ret, vv_source *source, const vv_euid *euid, c
 size_t vv_stream_bytes(const vv_stream *s)
 {
     const struct vv_stream_core *c = s->core;
-    size_t segments = c->meta.count + c->data.count + c->health.count;
-    return sizeof *c + segments * sizeof(vv_seg *) + s->data_name_count * sizeof *s->data_names
+    return sizeof *c + vv_seg_list_bytes(&c->meta) + vv_seg_list_bytes(&c->data) + vv_seg_list_bytes(&c->health)
          + (s->meta_gap_count + s->meta_bad_count + s->data_bad_count) * sizeof(vv_range)
          + s->engine_count * sizeof *s->engines + s->execution_count * sizeof *s->executions
          + vv_map_bytes(&c->by_root);

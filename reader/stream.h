@@ -10,7 +10,6 @@ struct vv_stream_core {
     vv_seg_list meta, data, health;
     vv_map by_root; /* root -> index of the execution */
     vv_range *meta_gaps, *meta_bad, *data_bad;
-    uint64_t *data_names;
     vv_engine *engines;
     vv_execution *executions;
 };
