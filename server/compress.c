@@ -4,9 +4,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <zlib.h>
 #include <zstd.h>
+
+#include "server/accept.h"
 
 enum { STEP = 32 * 1024, ZSTD_LEVEL = 3, GZIP_LEVEL = 5, GZIP_WINDOW = 15 + 16 };
 
@@ -17,59 +18,23 @@ const char *vv_coding_name(vv_coding c)
     return names[c];
 }
 
-/* The weight in thousandths of one element's parameters (";q=0.5"); 1000 where there is none. */
-static int weight(vv_str s)
-{
-    size_t i = 0;
-    while (i + 1 < s.n && !((s.p[i] == 'q' || s.p[i] == 'Q') && s.p[i + 1] == '='))
-        i++;
-    if (i + 1 >= s.n)
-        return 1000;
-    int whole = 0, fraction = 0, unit = 100;
-    i += 2;
-    if (i < s.n && s.p[i] == '1')
-        whole = 1;
-    for (i += 2; i < s.n && s.p[i] >= '0' && s.p[i] <= '9' && unit; i++, unit /= 10)
-        fraction += (s.p[i] - '0') * unit;
-    return whole ? 1000 : fraction;
-}
-
-static vv_str trim(vv_str s)
-{
-    while (s.n && (*s.p == ' ' || *s.p == '\t')) {
-        s.p++;
-        s.n--;
-    }
-    while (s.n && (s.p[s.n - 1] == ' ' || s.p[s.n - 1] == '\t'))
-        s.n--;
-    return s;
-}
-
-static bool is_name(vv_str s, const char *name)
-{
-    return s.n == strlen(name) && strncasecmp(s.p, name, s.n) == 0;
-}
-
 vv_coding vv_coding_choose(const char *accept)
 {
     int q[VV_ARRAY_LEN(names)] = {[VV_CODING_IDENTITY] = 0, [VV_CODING_GZIP] = -1, [VV_CODING_ZSTD] = -1}, any = -1;
-    for (const char *p = accept ? accept : ""; *p;) {
-        size_t n = strcspn(p, ",");
-        const char *semicolon = memchr(p, ';', n);
-        vv_str name = trim((vv_str){p, semicolon ? (size_t)(semicolon - p) : n});
-        int w = semicolon ? weight((vv_str){semicolon, n - (size_t)(semicolon - p)}) : 1000;
+    unsigned w;
+    vv_str name;
+    for (const char *at = accept ? accept : ""; vv_accept_next(&at, &name, &w);) {
         for (unsigned c = VV_CODING_GZIP; c < VV_ARRAY_LEN(names); c++)
-            if (is_name(name, names[c]))
-                q[c] = w;
-        if (is_name(name, "*"))
-            any = w;
-        p += n + (p[n] == ',');
+            if (vv_accept_is(name, names[c]))
+                q[c] = (int)w;
+        if (vv_accept_is(name, "*"))
+            any = (int)w;
     }
     vv_coding best = VV_CODING_IDENTITY;
     for (unsigned c = VV_CODING_GZIP; c < VV_ARRAY_LEN(names); c++) {
-        int w = q[c] >= 0 ? q[c] : any;
-        if (w > 0 && (best == VV_CODING_IDENTITY || w >= q[best])) {
-            q[c] = w;
+        int weight = q[c] >= 0 ? q[c] : any;
+        if (weight > 0 && (best == VV_CODING_IDENTITY || weight >= q[best])) {
+            q[c] = weight;
             best = (vv_coding)c;
         }
     }

@@ -9,7 +9,8 @@ bool vv_etag_matches(const char *header, const char *tag)
     size_t n = strlen(tag);
     if (!header)
         return false;
-    if (strcmp(header, "*") == 0)
+    size_t blanks = strspn(header, " \t");
+    if (header[blanks] == '*' && strspn(header + blanks + 1, " \t") == strlen(header + blanks + 1))
         return true;
     for (const char *p = header; (p = strchr(p, '"')) != NULL;) {
         const char *end = strchr(++p, '"');

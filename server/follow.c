@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "server/accept.h"
+
 enum {
     CURSOR_MAX = 64,
     PATIENCE_STREAM_S = 2 * VV_HUB_HEARTBEAT,
@@ -12,7 +14,8 @@ enum {
 
 static bool takes(const char *accept, const char *type)
 {
-    return accept && strstr(accept, type) != NULL;
+    static const char *const others[] = {NULL};
+    return vv_accept_wants(accept, type, others);
 }
 
 /* Any text that one of our cursors could be; one that we don't know is answered with the whole state. */

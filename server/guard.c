@@ -84,6 +84,10 @@ bool vv_guard_check(const vv_guard *g, const vv_request *rq, vv_problem *ret)
         vv_problem_set(ret, VV_PROBLEM_STOPPING, "the server ends");
         return false;
     }
+    if (rq->fault) {
+        vv_problem_set(ret, VV_PROBLEM_BAD_REQUEST, "%s", rq->fault);
+        return false;
+    }
     if (rq->stranger) {
         vv_problem_set(ret, VV_PROBLEM_STRANGER, "the request is another user's");
         return false;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "server/file_watch.h"
+#include "server/framing.h"
 #include "server/listen.h"
 #include "server/log.h"
 
@@ -230,6 +231,31 @@ static enum MHD_Result read_header(void *cls, enum MHD_ValueKind kind, const cha
     return MHD_YES;
 }
 
+static enum MHD_Result frame_header(void *cls, enum MHD_ValueKind kind, const char *name, size_t name_len,
+                                    const char *value, size_t value_len)
+{
+    (void)kind;
+    vv_framing_header(cls, name, name_len, value ? value : name + name_len, value_len);
+    return MHD_YES;
+}
+
+/* This version parses in place, so that where texts lie tells how they were written. */
+static bool parses_in_place(void)
+{
+    return strcmp(MHD_get_version(), "0.9.75") == 0;
+}
+
+static const char *frame_fault(const call *c, struct MHD_Connection *connection, const char *url, const char *method,
+                               const char *version)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection,
+                                                                   MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    size_t size = info && parses_in_place() ? info->header_size : 0;
+    vv_framing f = vv_framing_begin(method, url, strlen(c->target), version, size);
+    MHD_get_connection_values_n(connection, MHD_HEADER_KIND, frame_header, &f);
+    return vv_framing_end(&f);
+}
+
 /* A body that is produced while it is sent. The connection may be gone when it is freed. */
 typedef struct {
     vv_body *body;
@@ -311,32 +337,12 @@ static enum MHD_Result send_response(call *c, struct MHD_Connection *connection,
     return result;
 }
 
-static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
-                                  const char *version, const char *upload, size_t *upload_size, void **con_cls)
+static enum MHD_Result answer(call *c, struct MHD_Connection *connection, const char *method, const char *fault)
 {
-    vv_http *h = cls;
-    call *c = *con_cls;
-    (void)url;
-    (void)version;
-    (void)upload;
-    if (!c)
-        return MHD_NO;
-    if (!c->counted) {
-        c->counted = true;
-        atomic_fetch_add(&h->active, 1);
-    }
-    if (!c->met) { /* headers only: a body may follow, and must be read before the answer */
-        c->met = true;
-        return MHD_YES;
-    }
-    if (*upload_size) {
-        c->uploaded += *upload_size;
-        *upload_size = 0;
-        return c->uploaded > UPLOAD_MAX ? MHD_NO : MHD_YES;
-    }
+    vv_http *h = c->http;
     stop_waiting(c);
     vv_request rq = {.method = method, .target = c->target, .socket = &c->fd, .stranger = c->stranger,
-                     .stopping = atomic_load(&h->stopping)};
+                     .stopping = atomic_load(&h->stopping), .fault = fault};
     vv_response rs = {0};
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, read_header, &rq);
     vv_server_handle(h->server, &rq, &rs);
@@ -347,6 +353,31 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, 
         result = send_response(c, connection, method, &rs);
     vv_response_done(&rs);
     return result;
+}
+
+static enum MHD_Result on_request(void *cls, struct MHD_Connection *connection, const char *url, const char *method,
+                                  const char *version, const char *upload, size_t *upload_size, void **con_cls)
+{
+    vv_http *h = cls;
+    call *c = *con_cls;
+    (void)upload;
+    if (!c)
+        return MHD_NO;
+    if (!c->counted) {
+        c->counted = true;
+        atomic_fetch_add(&h->active, 1);
+    }
+    if (!c->met) { /* headers only: a body may follow, and must be read before the answer */
+        c->met = true;
+        const char *fault = frame_fault(c, connection, url, method, version);
+        return fault ? answer(c, connection, method, fault) : MHD_YES;
+    }
+    if (*upload_size) {
+        c->uploaded += *upload_size;
+        *upload_size = 0;
+        return c->uploaded > UPLOAD_MAX ? MHD_NO : MHD_YES;
+    }
+    return answer(c, connection, method, NULL);
 }
 
 static vv_code set_guard(vv_http *h, const vv_http_options *o, vv_error *err)

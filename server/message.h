@@ -10,6 +10,7 @@ typedef struct {
     const char *method;
     const char *target;          /* as it stood in the request line, undecoded; NULL: unknown */
     bool stranger;               /* of another user, at a socket that is this user's */
+    const char *fault;           /* why its head is refused, or NULL */
     bool stopping;               /* the server ends: nothing more is answered */
     unsigned host_count;         /* of Host headers */
     const char *host;            /* the last one, or NULL */

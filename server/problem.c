@@ -45,6 +45,8 @@ static const struct {
                               "Close another follower, or ask from time to time (If-None-Match makes that cheap)"},
     [VV_PROBLEM_STRANGER] = {403, "stranger", "This socket is another user's",
                              "Start a server of your own, or ask as the user who started this one"},
+    [VV_PROBLEM_BAD_REQUEST] = {400, "bad-request", "The request is malformed",
+                                "Send plain header lines that end in CR LF, and one length of the body"},
     [VV_PROBLEM_STOPPING] = {503, "stopping", "The server is ending", "Start it again, or ask the one that follows it"},
 };
 
@@ -108,7 +110,7 @@ void vv_problem_respond(vv_response *r, const vv_problem *p)
         vv_response_header(r, "Allow", "GET, HEAD");
     if (p->kind == VV_PROBLEM_FOLLOWERS)
         vv_response_header(r, "Retry-After", "5");
-    if (p->kind == VV_PROBLEM_STOPPING)
+    if (p->kind == VV_PROBLEM_STOPPING || p->kind == VV_PROBLEM_BAD_REQUEST)
         vv_response_header(r, "Connection", "close");
     if (p->kind == VV_PROBLEM_UNAUTHORIZED)
         vv_response_header(r, "WWW-Authenticate", "Bearer");

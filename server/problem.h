@@ -24,6 +24,7 @@ typedef enum {
     VV_PROBLEM_FOLLOWERS,
     VV_PROBLEM_STRANGER,
     VV_PROBLEM_STOPPING,
+    VV_PROBLEM_BAD_REQUEST,
 } vv_problem_kind;
 
 typedef struct {

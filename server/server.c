@@ -13,6 +13,7 @@
 #include "base/sha256.h"
 #include "base/store_path.h"
 #include "base/text.h"
+#include "server/accept.h"
 #include "server/assets.h"
 #include "server/etag.h"
 #include "server/follow.h"
@@ -493,7 +494,8 @@ static void serve_root(exchange *x)
 {
     vv_server *s = x->server;
     vv_response_header(x->rs, "Vary", "Accept");
-    if (x->rq->accept && strstr(x->rq->accept, "text/html") && vv_asset_respond(x->rs, s->web_dir, "/", x->rq))
+    static const char *const text[] = {"text/plain", NULL};
+    if (vv_accept_wants(x->rq->accept, "text/html", text) && vv_asset_respond(x->rs, s->web_dir, "/", x->rq))
         return;
     char base[300];
     snprintf(base, sizeof base, "http://%s", x->rq->host);
