@@ -156,7 +156,7 @@ static void responses_json(vv_json *j, const vv_route *r)
     if (r->follow)
         follow_json(j, r);
     else
-        body_json(j, r->answers, r->schema ? JSON_TYPE : BYTES_TYPE, r->schema, true);
+        body_json(j, r->answers, r->schema ? JSON_TYPE : BYTES_TYPE, r->schema, !r->untagged);
     if (r->raw) {
         vv_json_key(j, "206");
         body_json(j, "the range that was asked for", BYTES_TYPE, NULL, true);

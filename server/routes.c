@@ -4,7 +4,6 @@
 
 #include "server/openapi.h"
 #include "views/flame.h"
-#include "views/store_use.h"
 
 #define HEX(n) "^[0-9a-f]{" #n "}$"
 #define AS_OF {.name = "as_of", .pattern = HEX(64), .what = "the state of the store that a former answer named"}
@@ -34,7 +33,7 @@ const vv_route vv_routes[] = {
     {.path = "/api/v1/openapi.json", .answers = "this API as an OpenAPI document", .schema = "OpenApi",
      .page = vv_page_openapi},
     {.path = "/api/v1/store", .answers = "what the store takes on disk, and what is in it", .schema = "StoreAnswer",
-     .view = vv_answer_store, .stamp = vv_store_stamp,
+     .view = vv_answer_store, .untagged = true,
      .params = PARAMS({.name = "scan", .words = "0 1", .what = "1 reads all data for executions that no index names"},
                       AS_OF)},
     {.path = "/api/v1/streams", .answers = "recorded processes", .schema = "StreamList", .view = vv_answer_streams,

@@ -33,6 +33,7 @@ typedef struct {
     const char *schema;           /* of the answer, by its name in openapi.json; NULL: bytes of any kind */
     vv_view *view;
     vv_route_stamp *stamp;        /* of a view that does not go by the state of the store: what it goes by */
+    bool untagged;                /* a view that may change while the state of the store does not */
     void (*page)(vv_json *j, const vv_page_facts *facts);
     bool follow;                  /* changes as they happen */
     vv_raw *raw;                  /* bytes as they lie in the store */

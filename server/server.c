@@ -381,7 +381,7 @@ static void serve_view(exchange *x, const vv_route *r, const vv_route_ids *ids)
                       .param_count = x->target.param_count, .id = ids->items[0], .sub = ids->items[1],
                       .third = ids->items[2]};
         char stamp[VV_ROUTE_STAMP];
-        bool tagged = !r->stamp || r->stamp(&q, stamp);
+        bool tagged = !r->untagged && (!r->stamp || r->stamp(&q, stamp));
         make_etag(x, r->stamp ? stamp : look->generation, etag);
         if (!tagged || !not_modified(x, etag)) {
             vv_error err = {0};

@@ -257,10 +257,3 @@ vv_code vv_view_store(vv_json *j, vv_query *q, vv_error *err)
     vv_json_end_obj(j);
     return VV_OK;
 }
-
-bool vv_store_stamp(vv_query *q, char *out)
-{
-    (void)q;
-    *out = 0;
-    return false;
-}

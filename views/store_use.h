@@ -53,5 +53,3 @@ void vv_orphans_done(vv_orphans *o); /* accepts a zeroed one */
 VV_MUST_CHECK vv_code vv_query_scan(vv_query *q, bool *ret, vv_error *err);
 /* /store: scan. */
 VV_MUST_CHECK vv_code vv_view_store(vv_json *j, vv_query *q, vv_error *err);
-/* An answer that changes with files which the snapshot does not speak of has no tag: false. */
-bool vv_store_stamp(vv_query *q, char *out);
