@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
+#include "views/checkpoint.h"
 
 enum { ISSUES_SHOWN = 20 };
 
@@ -168,6 +169,48 @@ static void print_equations(const vv_evidence *e)
     }
 }
 
+static void print_rest(const vv_checkpoint *c)
+{
+    char a[VV_CELL], b[VV_CELL];
+    if (!c->known) {
+        printf("nothing is on its way\n");
+        return;
+    }
+    printf("in flight   %s%s calls, %" PRIu64 " spans, %" PRIu64 " threads\n", c->open_calls < 0 ? "-" : "",
+           vv_cli_count(a, c->open_calls < 0 ? -(vv_u128)c->open_calls : (vv_u128)c->open_calls), c->open_spans,
+           c->open_threads);
+    printf("queued      %s spans, %" PRIu64 " values, %" PRIu64 " errors, definitions of %" PRIu64 " contexts%s\n",
+           vv_cli_count(b, c->spans), c->values, c->errors, c->contexts,
+           strcmp(c->state, "abandoned") == 0 ? "; they were lost with the process" : "");
+}
+
+static int show_checkpoint(const vv_cli *c, vv_query *q)
+{
+    vv_error err = {0};
+    vv_found f;
+    vv_loaded x;
+    char text[VV_CELL];
+    vv_code rc = vv_query_execution(q, q->id, "id", &f, &err);
+    if (rc == VV_OK)
+        rc = vv_query_load(q, &f, &x, &err);
+    if (rc != VV_OK)
+        return vv_cli_fail_view(c, q, &err);
+    const vv_checkpoint k = vv_checkpoint_of(&f, &x);
+    char id[VV_THREAD_TEXT];
+    vv_thread_text(id, &f.execution->root);
+    field("execution", VV_PAINT_NONE, id);
+    field("state", vv_cli_status_paint(f.execution->status), k.state);
+    printf("committed   meta %" PRIu64 ", data %" PRIu64 "; groups %" PRIu64 "\n", f.stream->meta_contiguous,
+           f.stream->data_contiguous, x.profile->fold->groups);
+    field("written", VV_PAINT_NONE, k.has_written ? vv_cli_time(text, k.written_unix_ns) : "?");
+    if (x.digest->known)
+        print_rest(&k);
+    else
+        printf("the execution's data is damaged: what is on its way can't be told\n");
+    vv_loaded_release(q->library, &x);
+    return VV_EXIT_OK;
+}
+
 static int show(const vv_cli *c, vv_query *q)
 {
     vv_error err = {0};
@@ -196,13 +239,21 @@ static int run(const vv_cli *c)
     if (status >= 0)
         return status;
     vv_query q = {.library = l, .look = look, .id = vv_cstr(c->arg_count ? c->args[0] : "latest")};
-    status = c->json ? vv_cli_print_answer(c, vv_answer_execution, &q) : show(c, &q);
+    bool checkpoint = vv_cli_has(c, "checkpoint");
+    if (c->json)
+        status = vv_cli_print_answer(c, checkpoint ? vv_answer_checkpoint : vv_answer_execution, &q);
+    else
+        status = checkpoint ? show_checkpoint(c, &q) : show(c, &q);
     vv_cli_close_library(l, look);
     return status;
 }
 
-static const vv_cli_option options[] = {VV_CLI_INDEX_OPTION};
-static const char *const examples[] = {"varve show", "varve show latest~1", "varve show --json", NULL};
+static const vv_cli_option options[] = {
+    {"checkpoint", NULL, "how far the recording has come: what is committed, what the process still keeps", false},
+    VV_CLI_INDEX_OPTION,
+};
+static const char *const examples[] = {"varve show", "varve show latest~1", "varve show --checkpoint",
+                                       "varve show --json", NULL};
 
 const vv_cli_verb vv_verb_show = {
     .name = "show",

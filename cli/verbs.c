@@ -12,6 +12,7 @@ const vv_cli_verb *const vv_cli_verbs[] = {
     &vv_verb_context,
     &vv_verb_search,
     &vv_verb_threads,
+    &vv_verb_logs,
     &vv_verb_value,
     &vv_verb_streams,
     &vv_verb_dump,

@@ -2,6 +2,7 @@
 
 #include "views/answer.h"
 
+#include "views/checkpoint.h"
 #include "views/functions.h"
 #include "views/search.h"
 #include "views/store_use.h"
@@ -96,4 +97,9 @@ vv_code vv_answer_search(vv_answer *a, vv_query *q, vv_error *err)
 vv_code vv_answer_store(vv_answer *a, vv_query *q, vv_error *err)
 {
     return whole(a, q, vv_view_store, err);
+}
+
+vv_code vv_answer_checkpoint(vv_answer *a, vv_query *q, vv_error *err)
+{
+    return whole(a, q, vv_view_checkpoint, err);
 }

@@ -43,4 +43,4 @@ typedef vv_code vv_view(vv_answer *a, vv_query *q, vv_error *err);
 vv_view vv_answer_executions, vv_answer_execution, vv_answer_functions, vv_answer_flame, vv_answer_callers,
     vv_answer_callees, vv_answer_streams, vv_answer_stream, vv_answer_spans, vv_answer_span, vv_answer_errors,
     vv_answer_error, vv_answer_threads, vv_answer_value, vv_answer_value_uses, vv_answer_context, vv_answer_search,
-    vv_answer_segments, vv_answer_store;
+    vv_answer_segments, vv_answer_store, vv_answer_logs, vv_answer_checkpoint;

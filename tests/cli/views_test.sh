@@ -53,6 +53,18 @@ is "errors: a row" "5~0 fresh bytecode available 1 1 of 1 app.Main a.baml:7" "$(
 is "errors: one error, and the calls it ended" "5.1 app.Main" "$("$varve" errors 0c0d0e0f.1.5 --error 5~0 | tail -1 | xargs)"
 is "errors: none is told with what there was" "0 of 0 errors recorded (0 fresh, 0 rethrown); 0 calls ended by an error; evidence partial" \
     "$("$varve" errors latest | tail -1)"
+is "logs: none is told with what there was" "0 of 0 log events that match, of 0 recorded; evidence complete" \
+    "$("$varve" logs 0c0d0e0f.1.5 | head -1)"
+is "show: a checkpoint of an ended one" "state ended nothing is on its way" \
+    "$("$varve" show 0c0d0e0f.1.5 --checkpoint | grep -E '^state|way' | xargs)"
+is "show: a checkpoint of one that died" "in flight 1 calls, 1 spans, 1 threads" \
+    "$("$varve" show latest --checkpoint | grep '^in flight' | xargs)"
+is "streams: two processes" "0c0d0e0f ended eeeeeeee ended" \
+    "$("$varve" streams | awk 'NR > 1 {print substr($1, 25), $2}' | xargs)"
+is "streams: one" "meta whole up to 3, highest 3" \
+    "$("$varve" streams 000102030405060708090a0b0c0d0e0f | grep ^meta | xargs)"
+is "streams: a plane" "2 good 479 1" \
+    "$("$varve" streams 000102030405060708090a0b0c0d0e0f data --after 1 -n 1 | awk 'NR == 2 {print $1, $2, $3, $4}')"
 is "threads: a row" "5 errored 1 1 second" "$("$varve" threads 0c0d0e0f.1.5 | awk 'NR == 2 {print $1, $(NF - 3), $(NF - 2), $(NF - 1), $NF}')"
 
 # A server whose address nobody can read does not stay.
@@ -82,6 +94,12 @@ fails "spans: a call without a name" 2 "--call is not a call's id" spans --call 
 fails "spans: a number that no function has" 5 "--function: that execution has no such function" spans --function "#99999"
 fails "value: pages of no uses" 2 "--limit and --cursor go with --uses" value "$(printf %064d 1)" --cursor AAAA
 fails "value: another list's cursor" 2 "--cursor is not a cursor of this list" value "$(printf %064d 1)" --uses --cursor AAAA
+fails "streams: no stream of that id" 5 "no stream of that id" streams "$(printf %032d 1)"
+fails "streams: no plane of that name" 5 "--plane: a stream has the planes" streams 000102030405060708090a0b0c0d0e0f cas
+fails "streams: one that is none, and a plane" 2 "is no stream.s id" streams 00 data
+fails "streams: a page of one stream" 2 "goes with a list" streams 000102030405060708090a0b0c0d0e0f -n 1
+fails "streams: a scan alone" 2 "goes with --use" streams --scan
+fails "logs: a level and no time" 2 "--since must be nanoseconds" logs --level info --since yesterday
 fails "spans: one call and a filter" 2 "goes with no other option" spans --call 1.1 --status ok
 fails "errors: an error that is none" 2 "--error is not an error's id" errors --error x
 fails "errors: an error without a name" 2 "--error is not an error's id" errors --error ""

@@ -5,6 +5,7 @@
 
 #include "tests/views/folds.h"
 #include "views/errors.h"
+#include "views/logs.h"
 #include "views/spans.h"
 #include "views/threads.h"
 
@@ -304,6 +305,77 @@ START_TEST(calls_of_a_function_that_are_not_told)
 }
 END_TEST
 
+static int wanted_log(const void *a, const void *b, void *logs)
+{
+    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    const uint64_t s = ((const vv_log_event *)logs)[x].timestamp_ms, t = ((const vv_log_event *)logs)[y].timestamp_ms;
+    return s != t ? (s > t) - (s < t) : (x > y) - (x < y);
+}
+
+/* All log events, page by page, against an order of their numbers. */
+static void check_log_pages(vv_profile *p, const char *order, const uint32_t *wanted, size_t n)
+{
+    char cursor[VV_CURSOR_TEXT] = "";
+    size_t at = 0;
+    for (bool more = true; more;) {
+        parameters q = {.count = 0};
+        vv_log_list l;
+        vv_error err = {0};
+        with(&q, "order", order);
+        with(&q, "limit", "999");
+        if (at)
+            with(&q, "cursor", cursor);
+        vv_query query = query_of(&q);
+        ck_assert_msg(vv_log_list_read(&l, &query, &err) == VV_OK, "%s", err.msg);
+        ck_assert_msg(vv_log_list_make(&l, &query, p, &err) == VV_OK, "%s", err.msg);
+        ck_assert_uint_eq(l.population.logs, n);
+        ck_assert_uint_eq(l.population.matched, n);
+        ck_assert_uint_eq(l.population.level_count, VV_LOG_LEVELS);
+        uint64_t counted = l.population.other_levels;
+        for (size_t i = 0; i < l.population.level_count; i++)
+            counted += l.population.levels[i].logs;
+        ck_assert_uint_eq(counted, n);
+        for (size_t i = 0; i < l.page.count; i++)
+            ck_assert_uint_eq(l.page.items[i].row, wanted[at++]);
+        memcpy(cursor, l.page.next, sizeof cursor);
+        more = l.page.more;
+        vv_log_list_done(&l);
+    }
+    ck_assert_uint_eq(at, n);
+}
+
+START_TEST(logs_of_any_time)
+{
+    enum { LOGS = 5000, LEVELS = 30 };
+    static const uint64_t times[] = {0, 1, 18446744073709, 18446744073710, UINT64_MAX / 2, UINT64_MAX - 1, UINT64_MAX};
+    test_fold t = fold_of(0);
+    test_rng g = test_seeded("logs");
+    char names[LEVELS][8];
+    uint32_t *order = malloc(LOGS * sizeof *order);
+    t.fold->logs = calloc(LOGS, sizeof *t.fold->logs);
+    t.fold->log_count = LOGS;
+    ck_assert(order && t.fold->logs);
+    for (uint32_t i = 0; i < LOGS; i++) {
+        vv_log_event *e = &t.fold->logs[i];
+        size_t level = test_below(&g, LEVELS);
+        snprintf(names[level], sizeof names[level], "l%zu", level);
+        e->timestamp_ms = times[test_below(&g, VV_ARRAY_LEN(times))];
+        e->level = (vv_opt_str){level != 0, vv_cstr(names[level])};
+        e->context.lost = e->data.lost = true;
+        order[i] = i;
+    }
+    vv_profile *p = test_profile(&t);
+    check_log_pages(p, "recorded", order, LOGS);
+    qsort_r(order, LOGS, sizeof *order, wanted_log, t.fold->logs);
+    check_log_pages(p, "time", order, LOGS);
+    uint64_t ns;
+    ck_assert(vv_log_time(&(vv_log_event){.timestamp_ms = times[2]}, &ns) && ns == times[2] * 1000000);
+    ck_assert(!vv_log_time(&(vv_log_event){.timestamp_ms = times[3]}, &ns));
+    free(order);
+    vv_profile_free(p);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = test_case("calls", 60);
@@ -314,5 +386,6 @@ int main(void)
     tcase_add_test(t, a_failed_fold_shows_nothing);
     tcase_add_test(t, lanes_without_records);
     tcase_add_test(t, calls_of_a_function_that_are_not_told);
+    tcase_add_test(t, logs_of_any_time);
     return test_run();
 }

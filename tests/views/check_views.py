@@ -24,6 +24,7 @@ import refstore  # noqa: E402
 from refdecode import HEALTH_FIELDS  # noqa: E402
 from refsource import StoreError  # noqa: E402
 from check_calls import Calls  # noqa: E402
+from check_logs import Logs  # noqa: E402
 from check_trees import Trees  # noqa: E402
 
 EDGES = ("root", "call", "spawn")
@@ -450,6 +451,7 @@ class Check:
         if not self.has_terms:
             self.summary()
         Calls(self, self.stream).run()
+        Logs(self, self.stream).run()
         self.functions()
         rows, names = self.flame()
         again, names_again = self.flame()
