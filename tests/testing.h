@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/bytes.h"
 #include "base/error.h"
@@ -140,3 +141,14 @@ static inline vv_blob test_file(const char *path)
         ck_assert_msg(rc_ == (err)->code, "the code returned is not the error's");                                \
         vv_error_clear(err);                                                                                      \
     } while (0)
+
+/* Until the clock that stamps files has passed this moment: what is written before is older than what is read after.
+ * Times of files may be finer than that clock's steps, so one step of it is not enough. */
+static inline void disk_settle(void)
+{
+    struct timespec now, stamps;
+    clock_gettime(CLOCK_REALTIME, &now);
+    do
+        clock_gettime(CLOCK_REALTIME_COARSE, &stamps);
+    while (stamps.tv_sec < now.tv_sec || (stamps.tv_sec == now.tv_sec && stamps.tv_nsec <= now.tv_nsec));
+}

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 /* A new directory, as a path; test_remove_dir takes it away with all in it. */
@@ -40,15 +39,4 @@ static inline void test_write_store(const test_store *t, const char *root)
         snprintf(path, sizeof path, "%s/%s", root, t->paths[i]);
         test_write_file(path, t->bytes[i].buf, t->bytes[i].len);
     }
-}
-
-/* Until the clock that stamps files has passed this moment: what is written before is older than what is read after.
- * Times of files may be finer than that clock's steps, so one step of it is not enough. */
-static inline void disk_settle(void)
-{
-    struct timespec now, stamps;
-    clock_gettime(CLOCK_REALTIME, &now);
-    do
-        clock_gettime(CLOCK_REALTIME_COARSE, &stamps);
-    while (stamps.tv_sec < now.tv_sec || (stamps.tv_sec == now.tv_sec && stamps.tv_nsec <= now.tv_nsec));
 }

@@ -7,11 +7,10 @@
  */
 #pragma once
 
-#include <pthread.h>
-#include <semaphore.h>
 #include <sys/mman.h>
 
 #include "tests/runtime/evidence.h"
+#include "tests/runtime/hands.h"
 #include "tests/runtime/inside.h"
 
 /* ---- what is denied ---- */
@@ -103,13 +102,6 @@ typedef struct {
     bool begun, ended;
 } owner;
 
-/* An OS thread, which does one thing at a time. The first is the test's own. */
-typedef struct {
-    pthread_t id;
-    sem_t go, done;
-    void (*job)(void);
-} hand;
-
 static struct {
     test_store store;
     varve_session *session;
@@ -128,46 +120,6 @@ static void hold(bool ok, const char *what)
 {
     if (!ok && !world.bad)
         world.bad = what;
-}
-
-static void *work(void *arg)
-{
-    hand *h = arg;
-    for (;;) {
-        sem_wait(&h->go);
-        if (!h->job)
-            return NULL;
-        h->job();
-        sem_post(&h->done);
-    }
-}
-
-static void hand_start(hand *h)
-{
-    sem_init(&h->go, 0, 0);
-    sem_init(&h->done, 0, 0);
-    ck_assert_int_eq(pthread_create(&h->id, NULL, work, h), 0);
-}
-
-static void hand_stop(hand *h)
-{
-    h->job = NULL;
-    sem_post(&h->go);
-    pthread_join(h->id, NULL);
-    sem_destroy(&h->go);
-    sem_destroy(&h->done);
-}
-
-static void hands_start(void)
-{
-    for (unsigned i = 1; i < HANDS; i++)
-        hand_start(&world.hands[i]);
-}
-
-static void hands_stop(void)
-{
-    for (unsigned i = 1; i < HANDS; i++)
-        hand_stop(&world.hands[i]);
 }
 
 /* What is done next, on the hand: something with a thread, or something else. */
@@ -326,10 +278,7 @@ static void run_act(void)
         do_act();
         return;
     }
-    hand *h = &world.hands[world.on];
-    h->job = do_act;
-    sem_post(&h->go);
-    sem_wait(&h->done);
+    hand_do(&world.hands[world.on], do_act);
 }
 
 static void thread_op(void (*op)(actor *), unsigned t, uint32_t a, uint32_t b, uint32_t n)

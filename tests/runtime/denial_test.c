@@ -324,17 +324,17 @@ static void deny_each(unsigned which, deny_kind kind)
 
 START_TEST(gate_denied_reservations)
 {
-    hands_start();
+    hands_start(world.hands, HANDS);
     deny_each((unsigned)_i, DENY_RESERVATIONS);
-    hands_stop();
+    hands_stop(world.hands, HANDS);
 }
 END_TEST
 
 START_TEST(gate_failed_allocations)
 {
-    hands_start();
+    hands_start(world.hands, HANDS);
     deny_each((unsigned)_i, DENY_ALLOCATIONS);
-    hands_stop();
+    hands_stop(world.hands, HANDS);
 }
 END_TEST
 
@@ -360,9 +360,9 @@ static void backlog(void)
 START_TEST(gate_end_before_a_backlog)
 {
     faults.program = "backlog";
-    hands_start();
+    hands_start(world.hands, HANDS);
     play(backlog, 32 << 20, false);
-    hands_stop();
+    hands_stop(world.hands, HANDS);
 }
 END_TEST
 
@@ -434,14 +434,14 @@ START_TEST(gate_denied_at_random)
 {
     faults.random = test_seeded("denial");
     faults.program = "anything";
-    hands_start();
+    hands_start(world.hands, HANDS);
     for (unsigned i = 0; i < AT_RANDOM; i++) {
         faults.from = faults.to = i;
         faults.kind = i % 3 ? DENY_RESERVATIONS : DENY_ALLOCATIONS;
         faults.one_in = 2U << i % 7;
         play(anything, i % 2 ? 8921088 : MEMORY, i % 5 == 0);
     }
-    hands_stop();
+    hands_stop(world.hands, HANDS);
 }
 END_TEST
 

@@ -48,7 +48,7 @@ static void committed_error_call(run *r)
 static void all_parts(run *r)
 {
     set_id(r, 1);
-    give(r->t, VARVE_INPUT, 4);
+    give_int(r->t, VARVE_INPUT, 4);
     throw_up(r, 1);
     end_badly(r);
 }
@@ -85,7 +85,7 @@ static void lost_value(run *r)
     varve_capture *c = varve_value_begin(r->t, VARVE_INPUT);
     varve_capture_fail(c);
     varve_capture_end(c);
-    give(r->t, VARVE_OUTPUT, 8);
+    give_int(r->t, VARVE_OUTPUT, 8);
     end(r);
 }
 
@@ -163,7 +163,7 @@ static void end_call_and_execution(run *r)
 {
     set_id(r, 1);
     end(r);
-    give(r->t, VARVE_OUTPUT, -2);
+    give_int(r->t, VARVE_OUTPUT, -2);
     end(r);
     rig_end(&r->g);
 }
@@ -287,7 +287,7 @@ START_TEST(gate_what_rests_on_a_group_in_flight)
     fly(&r, o, c->meanwhile);
     c->after(&r);
     if (!c->over) {
-        give(r.t, VARVE_OUTPUT, -2);
+        give_int(r.t, VARVE_OUTPUT, -2);
         end(&r);
         rig_end(&r.g);
     }

@@ -265,7 +265,7 @@ static void value_conflict(run *r)
 {
     input_call(r);
     occupy(r, "\x20\x2a", 2);
-    give(r->t, VARVE_INPUT, 42);
+    give_int(r->t, VARVE_INPUT, 42);
     end(r);
     publish(r->g.session);
 }
@@ -273,7 +273,7 @@ static void value_conflict(run *r)
 static void value_write(run *r)
 {
     input_call(r);
-    give(r->t, VARVE_INPUT, 42);
+    give_int(r->t, VARVE_INPUT, 42);
     end(r);
     fail_next(r, "BAMLVAL1", VV_STEP_WRITE, EIO, 1);
     publish(r->g.session);
@@ -284,12 +284,12 @@ static void value_late(run *r)
 {
     _Atomic uint64_t *until = &r->g.session->decoder.objects.until_ns;
     input_call(r);
-    give(r->t, VARVE_INPUT, 42);
+    give_int(r->t, VARVE_INPUT, 42);
     end(r);
     settle(r->g.session);
     atomic_store(until, 1);
     input_call(r);
-    give(r->t, VARVE_INPUT, 43);
+    give_int(r->t, VARVE_INPUT, 43);
     end(r);
     ck_assert(publish(r->g.session));
     atomic_store(until, 0);
@@ -298,7 +298,7 @@ static void value_late(run *r)
 static void value_unlisted(run *r)
 {
     input_call(r);
-    give(r->t, VARVE_INPUT, 42);
+    give_int(r->t, VARVE_INPUT, 42);
     end(r);
     settle(r->g.session);
     fail_next(r, "BAMLVAL1", VV_STEP_WRITE, EIO, 1);
@@ -370,7 +370,7 @@ static void value_growth(run *r)
 static void value_entry(run *r)
 {
     input_call(r);
-    give(r->t, VARVE_INPUT, 42);
+    give_int(r->t, VARVE_INPUT, 42);
     end(r);
     settle_denied(r, VV_OWN_VALUES);
 }
@@ -378,7 +378,7 @@ static void value_entry(run *r)
 static void value_disk(run *r)
 {
     input_call(r);
-    give(r->t, VARVE_INPUT, 42);
+    give_int(r->t, VARVE_INPUT, 42);
     settle(r->g.session);
     fail_next(r, "BAMLVAL1", VV_STEP_WRITE, ENOSPC, 1);
     publish(r->g.session);
@@ -387,7 +387,7 @@ static void value_disk(run *r)
 static void value_publish(run *r)
 {
     input_call(r);
-    give(r->t, VARVE_INPUT, 42);
+    give_int(r->t, VARVE_INPUT, 42);
     lose(r, EIO);
     end(r);
 }
@@ -395,7 +395,7 @@ static void value_publish(run *r)
 static void value_queue(run *r)
 {
     input_call(r);
-    give(r->t, VARVE_INPUT, 42);
+    give_int(r->t, VARVE_INPUT, 42);
     settle_without_facts(r);
     end(r);
 }
@@ -404,7 +404,7 @@ static void value_transport(run *r)
 {
     input_call(r);
     uint64_t *e = block_ring(r);
-    give(r->t, VARVE_INPUT, 42);
+    give_int(r->t, VARVE_INPUT, 42);
     unblock_ring(r, e);
     end(r);
 }
@@ -413,7 +413,7 @@ static void value_start(run *r)
 {
     call_for(r, 1, VARVE_INPUT);
     settle_without_facts(r);
-    give(r->t, VARVE_INPUT, 42);
+    give_int(r->t, VARVE_INPUT, 42);
     end(r);
 }
 
@@ -421,7 +421,7 @@ static void value_join(run *r)
 {
     varve_thread *t = unknown_child(r);
     on_child(r, t, VARVE_INPUT);
-    give(t, VARVE_INPUT, 42);
+    give_int(t, VARVE_INPUT, 42);
     varve_thread_end(t, VARVE_THREAD_COMPLETED);
     settle_denied(r, VV_OWN_POPULATION);
 }
@@ -641,7 +641,7 @@ static void link_transport_alone(run *r)
 static void nothing(run *r)
 {
     call(r, 1, &llm);
-    give(r->t, VARVE_INPUT, 1);
+    give_int(r->t, VARVE_INPUT, 1);
     set_id(r, 1);
     call(r, 2, NULL);
     throw_up(r, 2);

@@ -9,11 +9,10 @@
 #include "runtime/producer_inside.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <semaphore.h>
 #include <sys/file.h>
 
 #include "tests/runtime/evidence.h"
+#include "tests/runtime/hands.h"
 #include "tests/runtime/inside.h"
 
 uint64_t size_of_files;
@@ -62,12 +61,6 @@ typedef struct {
     vv_call_ref spawn_call;
     unsigned status;
 } model_past;
-
-typedef struct {
-    pthread_t id;
-    sem_t go, done;
-    void (*job)(void);
-} hand;
 
 static struct {
     test_rng random;
@@ -137,36 +130,6 @@ static void hold_store(bool hold)
 
 /* ---- on which OS thread ---- */
 
-static void *work(void *arg)
-{
-    hand *h = arg;
-    for (;;) {
-        sem_wait(&h->go);
-        if (!h->job)
-            return NULL;
-        h->job();
-        sem_post(&h->done);
-    }
-}
-
-static void hands_start(void)
-{
-    for (unsigned i = 1; i < HANDS; i++) {
-        sem_init(&w.hands[i].go, 0, 0);
-        sem_init(&w.hands[i].done, 0, 0);
-        ck_assert_int_eq(pthread_create(&w.hands[i].id, NULL, work, &w.hands[i]), 0);
-    }
-}
-
-static void hands_stop(void)
-{
-    for (unsigned i = 1; i < HANDS; i++) {
-        w.hands[i].job = NULL;
-        sem_post(&w.hands[i].go);
-        pthread_join(w.hands[i].id, NULL);
-    }
-}
-
 static struct {
     void (*op)(model_thread *t);
     model_thread *t;
@@ -190,10 +153,7 @@ static void run_op(void (*op)(model_thread *t), model_thread *t)
         do_act();
         return;
     }
-    hand *h = &w.hands[act.hand];
-    h->job = do_act;
-    sem_post(&h->go);
-    sem_wait(&h->done);
+    hand_do(&w.hands[act.hand], do_act);
 }
 
 /* ---- what the program does, and what that should leave ---- */
@@ -624,9 +584,9 @@ static look *play(uint64_t number, unsigned ops, uint32_t epoch_nodes)
     t->root = true;
     t->ref = vv_thread_ref_make(&w.g.session->decoder.euid, w.g.engine->id, t->handle->number);
     w.ticks = varve_ticks();
-    hands_start();
+    hands_start(w.hands, HANDS);
     program(ops);
-    hands_stop();
+    hands_stop(w.hands, HANDS);
     varve_root_end(w.g.root, VARVE_SUCCEEDED);
     lossy = w.lossy;
     w.lossy = false; /* what is left is published */

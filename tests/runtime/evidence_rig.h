@@ -133,18 +133,9 @@ static inline void end_badly(run *r)
     varve_call_end(r->t, VARVE_CALL_ERRORED);
 }
 
-static inline void give(varve_thread *t, varve_role role, int64_t v)
-{
-    varve_capture *c = varve_value_begin(t, role);
-    varve_put_int(c, v);
-    varve_capture_end(c);
-}
-
 static inline void throw_up(run *r, uint64_t ends)
 {
-    varve_capture *c = varve_error_begin(r->t, &(varve_error){.ends = ends});
-    varve_put_text(c, "no", 2);
-    varve_capture_end(c);
+    throw_text(r->t, &(varve_error){.ends = ends}, "no");
 }
 
 static inline void set_id(run *r, uint8_t first)
@@ -163,20 +154,17 @@ static inline void begin(run *r)
                             .governor = {.denies = denies, .ctx = r}};
     r->g = (rig){.store = s, .session = session_tested(&s, 3600000, SMALL, &test)};
     r->g.engine = varve_engine_open(r->g.session, &(varve_engine_info){.roles = VARVE_ALL_ROLES});
-    for (unsigned i = 0; i < VV_ARRAY_LEN(r->f); i++) {
-        char name[] = {(char)('a' + i), 0};
-        r->f[i] = function(r->g.engine, name);
-    }
+    add_functions(r->g.engine, r->f, VV_ARRAY_LEN(r->f));
     r->t = rig_begin(&r->g);
     varve_call_begin(r->t, r->f[0], 0);
-    give(r->t, VARVE_INPUT, -1);
+    give_int(r->t, VARVE_INPUT, -1);
     ck_assert(publish(r->g.session));
 }
 
 /* The execution's end, and a look at it. */
 static inline look *finish(run *r, vv_accounting *ret)
 {
-    give(r->t, VARVE_OUTPUT, -2);
+    give_int(r->t, VARVE_OUTPUT, -2);
     varve_call_end(r->t, VARVE_CALL_OK);
     rig_end(&r->g);
     for (unsigned i = 0; i < 3; i++)

@@ -98,13 +98,13 @@ START_TEST(gate_capture_by_hand_after_many_rollovers)
     r.g.session->decoder.epoch_nodes = 4;
     for (unsigned i = 0; i < SPANS; i++) {
         call_for(&r, 1 + i % 3, VARVE_ALL_ROLES);
-        give(r.t, VARVE_INPUT, i % 100);
+        give_int(r.t, VARVE_INPUT, i % 100);
         for (unsigned k = 3; k < 8; k++) {
             call(&r, k, NULL);
             end(&r);
         }
         set_id(&r, 3);
-        give(r.t, VARVE_OUTPUT, 1);
+        give_int(r.t, VARVE_OUTPUT, 1);
         end(&r);
         settle(r.g.session);
     }
@@ -140,8 +140,8 @@ START_TEST(gate_pressure_that_passes)
         allow(&r);
         end(&r);
         call_for(&r, 2, VARVE_ALL_ROLES);
-        give(r.t, VARVE_INPUT, 4);
-        give(r.t, VARVE_OUTPUT, 5);
+        give_int(r.t, VARVE_INPUT, 4);
+        give_int(r.t, VARVE_OUTPUT, 5);
         end(&r);
         settle(r.g.session);
     }
@@ -163,11 +163,11 @@ START_TEST(gate_blocked_store_copies_nothing)
     run r;
     begin(&r);
     call_for(&r, 1, VARVE_INPUT);
-    give(r.t, VARVE_INPUT, 1);
+    give_int(r.t, VARVE_INPUT, 1);
     end(&r);
     settle(r.g.session);
     call_for(&r, 1, VARVE_INPUT);
-    give(r.t, VARVE_INPUT, 2); /* is in the ring when the store closes */
+    give_int(r.t, VARVE_INPUT, 2); /* is in the ring when the store closes */
     fail_data(&r, ENOSPC);
     ck_assert(!vv_writer_cycle(&r.g.session->writer));
     ck_assert_int_eq(vv_wstore_latch(r.g.session->store), VV_LATCH_DISK);
@@ -204,7 +204,7 @@ START_TEST(gate_failed_batch_is_lost_once)
     begin(&r);
     for (size_t i = 0; i < VV_ARRAY_LEN(steps); i++) {
         call_for(&r, 1, VARVE_ALL_ROLES);
-        give(r.t, VARVE_INPUT, 3);
+        give_int(r.t, VARVE_INPUT, 3);
         set_id(&r, 2);
         throw_up(&r, 1);
         end_badly(&r);
@@ -331,7 +331,7 @@ START_TEST(gate_values_come_faster_than_the_disk)
     atomic_store(&r.g.session->decoder.objects.most, 3);
     for (int64_t i = 0; i < 10; i++) {
         call_for(&r, 1, VARVE_INPUT);
-        give(r.t, VARVE_INPUT, 100 + i);
+        give_int(r.t, VARVE_INPUT, 100 + i);
         end(&r);
         settle(r.g.session);
     }
@@ -343,7 +343,7 @@ START_TEST(gate_values_come_faster_than_the_disk)
     ck_assert(publish(r.g.session));
     ck_assert_uint_ge(atomic_load(&r.g.session->decoder.objects.most), VV_OBJECTS_LEAST);
     call_for(&r, 1, VARVE_INPUT);
-    give(r.t, VARVE_INPUT, 200);
+    give_int(r.t, VARVE_INPUT, 200);
     end(&r);
     vv_accounting a;
     look *l = finish_checked(&r, &a);

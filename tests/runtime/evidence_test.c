@@ -19,26 +19,9 @@ static run begin(unsigned roles)
     test_store s = store_make_quick();
     run r = {.g = {.store = s, .session = passive(&s, 0, NULL)}};
     r.g.engine = varve_engine_open(r.g.session, &(varve_engine_info){.roles = roles});
-    for (unsigned i = 0; i < VV_ARRAY_LEN(r.f); i++) {
-        char name[] = {(char)('a' + i), 0};
-        r.f[i] = function(r.g.engine, name);
-    }
+    add_functions(r.g.engine, r.f, VV_ARRAY_LEN(r.f));
     r.t = rig_begin(&r.g);
     return r;
-}
-
-static void give(varve_thread *t, varve_role role, int64_t v)
-{
-    varve_capture *c = varve_value_begin(t, role);
-    varve_put_int(c, v);
-    varve_capture_end(c);
-}
-
-static void throw_text(varve_thread *t, const varve_error *e, const char *text)
-{
-    varve_capture *c = varve_error_begin(t, e);
-    varve_put_text(c, text, strlen(text));
-    varve_capture_end(c);
 }
 
 static void begin_as(const run *r, unsigned f, const varve_policy *p)
@@ -90,11 +73,11 @@ START_TEST(gate_root_selects_all_roles)
     run r = begin(VARVE_ALL_ROLES);
     varve_call_begin(r.t, r.f[0], 0);
     ck_assert_uint_eq(varve_call_roles(r.t), VARVE_ALL_ROLES);
-    give(r.t, VARVE_INPUT, 7);
+    give_int(r.t, VARVE_INPUT, 7);
     ck_assert_uint_eq(varve_call_roles(r.t), VARVE_OUTPUT | VARVE_ERROR);
     ck_assert_ptr_null(varve_value_begin(r.t, VARVE_INPUT));
     call_once(r.t, r.f[1]);
-    give(r.t, VARVE_OUTPUT, 8);
+    give_int(r.t, VARVE_OUTPUT, 8);
     varve_call_end(r.t, VARVE_CALL_OK);
     varve_call_begin(r.t, r.f[0], 0);
     ck_assert_uint_eq(varve_call_roles(r.t), 0);
@@ -117,9 +100,9 @@ START_TEST(gate_one_unwind_two_links)
 {
     run r = begin(VARVE_ALL_ROLES);
     varve_call_begin(r.t, r.f[0], 0);
-    give(r.t, VARVE_INPUT, 1);
+    give_int(r.t, VARVE_INPUT, 1);
     begin_as(&r, 1, &(varve_policy){.llm = true});
-    give(r.t, VARVE_INPUT, 1);
+    give_int(r.t, VARVE_INPUT, 1);
     varve_call_begin(r.t, r.f[2], 0);
     uint32_t site = varve_site_add(r.g.engine, varve_file_add(r.g.engine, "m.x"), 10, 20, 3);
     throw_text(r.t, &(varve_error){.ends = VARVE_ENDS_ALL, .site = site}, "no");
@@ -156,13 +139,13 @@ START_TEST(gate_unselected_error_leaves_nothing)
 {
     run r = begin(VARVE_ALL_ROLES);
     varve_call_begin(r.t, r.f[0], 0);
-    give(r.t, VARVE_INPUT, 1);
+    give_int(r.t, VARVE_INPUT, 1);
     varve_call_begin(r.t, r.f[1], 0);
     varve_call_begin(r.t, r.f[2], 0);
     ck_assert_ptr_null(varve_error_begin(r.t, &(varve_error){.ends = 1}));
     varve_call_end(r.t, VARVE_CALL_ERRORED);
     varve_call_end(r.t, VARVE_CALL_OK);
-    give(r.t, VARVE_OUTPUT, 1);
+    give_int(r.t, VARVE_OUTPUT, 1);
     varve_call_end(r.t, VARVE_CALL_OK);
     look *l = finish(&r);
     ck_assert_uint_eq(l->fold->error_count, 0);
@@ -175,14 +158,14 @@ START_TEST(gate_manual_inputs_only)
 {
     run r = begin(VARVE_ALL_ROLES);
     varve_call_begin(r.t, r.f[0], 0);
-    give(r.t, VARVE_INPUT, 1);
+    give_int(r.t, VARVE_INPUT, 1);
     varve_local_id *id = varve_local_id_new();
     ck_assert(varve_local_id_capture(id, VARVE_SWITCH_ON, VARVE_SWITCH_KEEP, VARVE_SWITCH_KEEP));
     varve_policy p = {.llm = false};
     ck_assert(varve_local_id_consume(id, &p));
     begin_as(&r, 1, &p);
     ck_assert_uint_eq(varve_call_roles(r.t), VARVE_INPUT);
-    give(r.t, VARVE_INPUT, 5);
+    give_int(r.t, VARVE_INPUT, 5);
     uint8_t other[16] = {9, 9};
     varve_call_set_runtime_id(r.t, 0, other);
     varve_call_begin(r.t, r.f[2], 0);
@@ -192,7 +175,7 @@ START_TEST(gate_manual_inputs_only)
     varve_call_end(r.t, VARVE_CALL_OK);
     ck_assert_ptr_null(varve_value_begin(r.t, VARVE_OUTPUT));
     varve_call_end(r.t, VARVE_CALL_OK);
-    give(r.t, VARVE_OUTPUT, 1);
+    give_int(r.t, VARVE_OUTPUT, 1);
     varve_call_end(r.t, VARVE_CALL_OK);
     look *l = finish(&r);
     ck_assert_uint_eq(l->fold->span_count, 2);
@@ -213,12 +196,12 @@ START_TEST(gate_caught_error_has_no_link)
 {
     run r = begin(VARVE_ALL_ROLES);
     varve_call_begin(r.t, r.f[0], 0);
-    give(r.t, VARVE_INPUT, 1);
+    give_int(r.t, VARVE_INPUT, 1);
     varve_call_begin(r.t, r.f[1], 0);
     throw_text(r.t, &(varve_error){.up = 1, .ends = 1}, "no"); /* thrown by the root, of which f[1] is part */
     varve_call_end(r.t, VARVE_CALL_ERRORED);
     throw_text(r.t, &(varve_error){.ends = 0}, "no");
-    give(r.t, VARVE_OUTPUT, 1);
+    give_int(r.t, VARVE_OUTPUT, 1);
     varve_call_end(r.t, VARVE_CALL_OK);
     look *l = finish(&r);
     ck_assert_uint_eq(l->fold->error_count, 2);
@@ -235,7 +218,7 @@ START_TEST(gate_rethrow_is_an_unwind_of_its_own)
 {
     run r = begin(VARVE_ALL_ROLES);
     varve_call_begin(r.t, r.f[0], 0);
-    give(r.t, VARVE_INPUT, 1);
+    give_int(r.t, VARVE_INPUT, 1);
     throw_text(r.t, &(varve_error){.ends = 0}, "no");
     throw_text(r.t, &(varve_error){.ends = 0}, "no");
     throw_text(r.t, &(varve_error){.ends = 1, .kind = VARVE_RETHROW, .source = VARVE_FROM_FUTURE}, "no");
@@ -262,15 +245,15 @@ START_TEST(gate_output_only_where_it_returns)
     static const varve_call_status others[] = {VARVE_CALL_ERRORED, VARVE_CALL_CANCELLED, VARVE_CALL_EXITED};
     run r = begin(VARVE_ALL_ROLES);
     varve_call_begin(r.t, r.f[0], 0);
-    give(r.t, VARVE_INPUT, 1);
+    give_int(r.t, VARVE_INPUT, 1);
     for (unsigned i = 0; i < 6; i++) {
         begin_as(&r, 1, &(varve_policy){.llm = true});
-        give(r.t, VARVE_INPUT, 1);
+        give_int(r.t, VARVE_INPUT, 1);
         if (i % 2)
-            give(r.t, VARVE_OUTPUT, 2);
+            give_int(r.t, VARVE_OUTPUT, 2);
         varve_call_end(r.t, others[i / 2]);
     }
-    give(r.t, VARVE_OUTPUT, 1);
+    give_int(r.t, VARVE_OUTPUT, 1);
     varve_call_end(r.t, VARVE_CALL_OK);
     look *l = finish(&r);
     ck_assert_uint_eq(l->fold->span_count, 7);
@@ -294,15 +277,15 @@ START_TEST(gate_equal_values_are_one_object)
     run r = begin(VARVE_ALL_ROLES);
     for (unsigned i = 0; i < 3; i++) {
         varve_call_begin(r.t, r.f[0], 0);
-        give(r.t, VARVE_INPUT, 7);
+        give_int(r.t, VARVE_INPUT, 7);
         begin_as(&r, 1, &(varve_policy){.llm = true});
-        give(r.t, VARVE_INPUT, 7);
+        give_int(r.t, VARVE_INPUT, 7);
         varve_capture *c = varve_error_begin(r.t, &(varve_error){.ends = 0});
         varve_put_int(c, 7);
         varve_capture_end(c);
-        give(r.t, VARVE_OUTPUT, 7);
+        give_int(r.t, VARVE_OUTPUT, 7);
         varve_call_end(r.t, VARVE_CALL_OK);
-        give(r.t, VARVE_OUTPUT, 7);
+        give_int(r.t, VARVE_OUTPUT, 7);
         varve_call_end(r.t, VARVE_CALL_OK);
         if (i == 2)
             break;

@@ -211,6 +211,31 @@ static inline void rig_remove(rig *g)
     store_remove(&g->store);
 }
 
+/* Functions "a", "b", ... of an engine. */
+static inline void add_functions(varve_engine *e, uint32_t *ret, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        char name[] = {(char)('a' + i), 0};
+        ret[i] = function(e, name);
+    }
+}
+
+/* A value of the innermost call. */
+static inline void give_int(varve_thread *t, varve_role role, int64_t v)
+{
+    varve_capture *c = varve_value_begin(t, role);
+    varve_put_int(c, v);
+    varve_capture_end(c);
+}
+
+/* An error whose value is a text. */
+static inline void throw_text(varve_thread *t, const varve_error *e, const char *text)
+{
+    varve_capture *c = varve_error_begin(t, e);
+    varve_put_text(c, text, strlen(text));
+    varve_capture_end(c);
+}
+
 /* "main>fib": names from the top, '>' a call, '~' a spawn. */
 static inline void path_of(const look *l, uint32_t i, char *out, size_t n)
 {

@@ -380,16 +380,6 @@ START_TEST(batches)
 }
 END_TEST
 
-/* Waits until the clock that files get their times from, which moves in steps, has come past now. */
-static void tick(void)
-{
-    struct timespec from, now;
-    clock_gettime(CLOCK_REALTIME, &from);
-    do
-        clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    while (now.tv_sec < from.tv_sec || (now.tv_sec == from.tv_sec && now.tv_nsec <= from.tv_nsec));
-}
-
 /* What reading the object costs, if it is captured once more. */
 static uint64_t read_for(const vv_cid *cid, uint64_t tag, size_t size)
 {
@@ -423,18 +413,18 @@ START_TEST(gate_known_object_is_not_read_again)
     enum { BIG = 100000 };
     vv_cid cid = put(1, BIG);
     ck_assert(publish_all());
-    tick();
+    disk_settle();
     read_for(&cid, 1, BIG);
     ck_assert_uint_lt(read_for(&cid, 1, BIG), BIG);
     reopen(NO_LIMIT); /* another session knows nothing yet */
     ck_assert_uint_ge(read_for(&cid, 1, BIG), BIG);
     ck_assert_uint_lt(read_for(&cid, 1, BIG), BIG);
     replace(&cid, false, false);
-    tick();
+    disk_settle();
     ck_assert_uint_ge(read_for(&cid, 1, BIG), BIG);
     ck_assert_uint_lt(read_for(&cid, 1, BIG), BIG);
     replace(&cid, true, false);
-    tick();
+    disk_settle();
     ck_assert_uint_ge(read_for(&cid, 1, BIG), BIG);
     ck_assert_uint_lt(read_for(&cid, 1, BIG), BIG);
     ck_assert_uint_eq(lost.count, 0);
@@ -454,7 +444,7 @@ START_TEST(known_objects_are_charged)
 {
     put_batch(1, BATCH, SIZE);
     ck_assert(publish_all());
-    tick();
+    disk_settle();
     put_batch(1, BATCH, SIZE);
     ck_assert(publish_all());
     ck_assert_uint_gt(atomic_load(&governor.pools[VV_POOL_GENERAL].used), 65536);

@@ -2,33 +2,10 @@
 # What is selected, and the values that are captured: evidence/NAME.lua, run with the arguments `one two`, must give the
 # evidence evidence/NAME.expected (see evidence.py), which was worked out by hand. By the public layout it is the same.
 # Runtime ids: ids.lua prints those that its selected calls must have.
-dir=$top_srcdir/tests/hosts/lua
-if ! command -v python3 >/dev/null; then
-    echo "1..0 # SKIP needs python3"
-    exit 0
-fi
-tmp=$(mktemp -d) || exit 1
-trap 'rm -rf "$tmp"' EXIT
-unset LUA_INIT LUA_INIT_5_4 LUA_PATH LUA_PATH_5_4 BAML_PROFILE
-varve=$(cd "$top_builddir" && pwd)/varve lua=$(cd "$top_builddir" && pwd)/varve-lua
-export BAML_PROFILE_DIR="$tmp/store"
-n=0 bad=0
-result() { # STATUS TEXT FILE…
-    n=$((n + 1)) status=$1 text=$2
-    shift 2
-    if [ "$status" = 0 ]; then
-        echo "ok $n - $text"
-    else
-        bad=1
-        sed 's/^/# /' "$@"
-        echo "not ok $n - $text"
-    fi
-}
+. "$top_srcdir/tests/hosts/lua/recorded.sh"
 run() { # SCRIPT ARGUMENTS…
     rm -rf "$tmp/store"
-    "$lua" "$@" >"$tmp/out" 2>"$tmp/err" && ! grep -q Sanitizer "$tmp/err" &&
-        "$varve" dump --store "$tmp/store" >"$tmp/dump" &&
-        python3 "$dir/evidence.py" "$tmp/dump" "$tmp/store" >"$tmp/got"
+    "$lua" "$@" >"$tmp/out" 2>"$tmp/err" && ! grep -q Sanitizer "$tmp/err" && evidence
 }
 cd "$dir/evidence" || exit 1
 for expected in *.expected; do
