@@ -26,8 +26,8 @@ static const struct {
              "size INTEGER NOT NULL, device INTEGER NOT NULL, inode INTEGER NOT NULL, mtime_ns INTEGER NOT NULL, "
              "ctime_ns INTEGER NOT NULL, groups BLOB NOT NULL, sum BLOB NOT NULL, "
              "PRIMARY KEY (stream, plane, sequence)) STRICT, WITHOUT ROWID"},
-    {"summary", "CREATE TABLE summary (root BLOB NOT NULL PRIMARY KEY, key BLOB NOT NULL, body BLOB NOT NULL, "
-                "sum BLOB NOT NULL) STRICT, WITHOUT ROWID"},
+    {"summary", "CREATE TABLE summary (root BLOB NOT NULL PRIMARY KEY, body BLOB NOT NULL, sum BLOB NOT NULL) "
+                "STRICT, WITHOUT ROWID"},
 };
 
 static const char *const sqls[VV_SQLS] = {
@@ -39,7 +39,7 @@ static const char *const sqls[VV_SQLS] = {
     [VV_SQL_PUT_FILE] = "INSERT OR REPLACE INTO file VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
     [VV_SQL_DROP_FILE] = "DELETE FROM file WHERE stream = ?1 AND plane = ?2 AND sequence = ?3",
     [VV_SQL_SUMMARY] = "SELECT body, sum FROM summary WHERE root = ?1",
-    [VV_SQL_PUT_SUMMARY] = "INSERT OR REPLACE INTO summary VALUES (?1, ?2, ?3, ?4)",
+    [VV_SQL_PUT_SUMMARY] = "INSERT OR REPLACE INTO summary VALUES (?1, ?2, ?3)",
     [VV_SQL_NEXT_FILE_STREAM] = "SELECT stream FROM file WHERE stream > ?1 ORDER BY stream LIMIT 1",
     [VV_SQL_NEXT_SUMMARY_STREAM] = "SELECT substr(root, 1, 16) FROM summary WHERE root > ?1 ORDER BY root LIMIT 1",
     [VV_SQL_DROP_STREAM_FILES] = "DELETE FROM file WHERE stream = ?1",
@@ -224,8 +224,9 @@ static finding check_store(const vv_database *d)
     if (rc != SQLITE_OK)
         return finding_of(rc);
     rc = sqlite3_step(s);
-    bool same = rc == SQLITE_ROW && sqlite3_column_bytes(s, 0) == (int)sizeof d->identity
-        && memcmp(sqlite3_column_blob(s, 0), d->identity, sizeof d->identity) == 0;
+    const void *identity = rc == SQLITE_ROW ? sqlite3_column_blob(s, 0) : NULL;
+    bool same = identity && sqlite3_column_bytes(s, 0) == (int)sizeof d->identity
+        && memcmp(identity, d->identity, sizeof d->identity) == 0;
     sqlite3_finalize(s);
     return rc != SQLITE_ROW && rc != SQLITE_DONE ? finding_of(rc) : same ? OURS : OLD;
 }

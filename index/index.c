@@ -102,10 +102,19 @@ static bool bind_file(sqlite3_stmt *s, const vv_euid *euid, vv_plane plane)
         && sqlite3_bind_int(s, 2, (int)plane) == SQLITE_OK;
 }
 
+/* The bytes of a column; *ret_n is 0 where there are none, and without memory for them: then no sum is right. */
+static const uint8_t *bytes_of(sqlite3_stmt *s, int column, size_t *ret_n)
+{
+    const uint8_t *p = sqlite3_column_blob(s, column);
+    *ret_n = p ? (size_t)sqlite3_column_bytes(s, column) : 0;
+    return p;
+}
+
 static bool sum_is(sqlite3_stmt *s, int column, const uint8_t want[VV_ROW_SUM])
 {
-    return sqlite3_column_bytes(s, column) == VV_ROW_SUM
-        && memcmp(sqlite3_column_blob(s, column), want, VV_ROW_SUM) == 0;
+    size_t n;
+    const uint8_t *p = bytes_of(s, column, &n);
+    return n == VV_ROW_SUM && memcmp(p, want, VV_ROW_SUM) == 0;
 }
 
 /* The row that the statement stands on; false where it is void. */
@@ -117,8 +126,8 @@ static bool read_file_row(sqlite3_stmt *s, const vv_euid *euid, vv_plane plane, 
                   .inode = (uint64_t)sqlite3_column_int64(s, 3), .mtime_ns = sqlite3_column_int64(s, 4),
                   .ctime_ns = sqlite3_column_int64(s, 5)},
     };
-    const uint8_t *groups = sqlite3_column_blob(s, 6);
-    size_t n = (size_t)sqlite3_column_bytes(s, 6);
+    size_t n;
+    const uint8_t *groups = bytes_of(s, 6, &n);
     uint8_t want[VV_ROW_SUM];
     vv_file_row_sum(want, euid, plane, row.sequence, &row.ident, groups, n);
     if (!sum_is(s, 7, want) || !vv_groups_get(&row, groups, n))
@@ -246,8 +255,8 @@ bool vv_index_summary(vv_index *x, const vv_thread_ref *root, const uint8_t key[
     sqlite3_stmt *s = vv_database_stmt(&x->database, VV_SQL_SUMMARY);
     int rc = s ? sqlite3_bind_blob(s, 1, root->b, sizeof root->b, SQLITE_STATIC) : SQLITE_MISUSE;
     if (rc == SQLITE_OK && (rc = sqlite3_step(s)) == SQLITE_ROW) {
-        const void *body = sqlite3_column_blob(s, 0);
-        size_t n = (size_t)sqlite3_column_bytes(s, 0);
+        size_t n;
+        const uint8_t *body = bytes_of(s, 0, &n);
         uint8_t want[VV_ROW_SUM];
         vv_summary_row_sum(want, root, key, body, n);
         if (n && n <= VV_SUMMARY_MAX && sum_is(s, 1, want) && (ret->p = malloc(n)) != NULL) {
@@ -301,9 +310,8 @@ static bool put_summary(vv_database *d, const change *c)
     uint8_t sum[VV_ROW_SUM];
     vv_summary_row_sum(sum, &c->root, c->key, c->bytes, c->n);
     bool bound = s && sqlite3_bind_blob(s, 1, c->root.b, sizeof c->root.b, SQLITE_STATIC) == SQLITE_OK
-        && sqlite3_bind_blob(s, 2, c->key, sizeof c->key, SQLITE_STATIC) == SQLITE_OK
-        && sqlite3_bind_blob64(s, 3, c->bytes, c->n, SQLITE_STATIC) == SQLITE_OK
-        && sqlite3_bind_blob(s, 4, sum, sizeof sum, SQLITE_STATIC) == SQLITE_OK;
+        && sqlite3_bind_blob64(s, 2, c->bytes, c->n, SQLITE_STATIC) == SQLITE_OK
+        && sqlite3_bind_blob(s, 3, sum, sizeof sum, SQLITE_STATIC) == SQLITE_OK;
     return perform(d, s, bound);
 }
 
@@ -337,8 +345,10 @@ static bool retain_in(vv_database *d, const change *c, vv_sql next, vv_sql drop)
             rc = sqlite3_step(s);
         uint8_t stream[16];
         bool more = rc == SQLITE_ROW;
-        if (more && sqlite3_column_bytes(s, 0) == sizeof stream)
-            memcpy(stream, sqlite3_column_blob(s, 0), sizeof stream);
+        size_t have;
+        const uint8_t *id = more ? bytes_of(s, 0, &have) : NULL;
+        if (more && have == sizeof stream)
+            memcpy(stream, id, sizeof stream);
         else if (more)
             rc = SQLITE_CORRUPT;
         if (rc == SQLITE_ROW && !from_start && memcmp(stream, first, sizeof stream) <= 0)

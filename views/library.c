@@ -142,19 +142,21 @@ uint64_t vv_library_due_ns(const vv_library *l)
     return atomic_load(&l->due_ns);
 }
 
-static void look_unref(look_entry *e)
+/* Gives the place to close, where that was its last user. */
+static vv_place *look_unref(look_entry *e)
 {
     if (!e || --e->refs)
-        return;
+        return NULL;
     vv_store_free(e->store);
-    vv_place_unref(e->place);
+    vv_place *last = vv_place_unref(e->place);
     free(e);
+    return last;
 }
 
 static void forget_looks(vv_library *l, unsigned keep)
 {
     while (l->former_count > keep)
-        look_unref(l->former[--l->former_count]);
+        vv_place_close(look_unref(l->former[--l->former_count])); /* not closed: the library is a user */
     if (keep == 0 && l->present) {
         l->present = NULL;
         l->turns++;
@@ -191,9 +193,10 @@ static void leave_place(vv_library *l)
         vv_watch_nothing(l->watch);
     pthread_mutex_lock(&l->lock);
     forget_looks(l, 0);
-    vv_place_unref(l->place);
+    vv_place *last = vv_place_unref(l->place);
     l->place = NULL;
     pthread_mutex_unlock(&l->lock);
+    vv_place_close(last);
 }
 
 static vv_code enter_place(vv_library *l, bool *ret_again, vv_error *err)
@@ -370,8 +373,9 @@ void vv_look_release(vv_library *l, const vv_look *look)
     if (!look)
         return;
     pthread_mutex_lock(&l->lock);
-    look_unref((look_entry *)look);
+    vv_place *last = look_unref((look_entry *)look);
     pthread_mutex_unlock(&l->lock);
+    vv_place_close(last);
 }
 
 static void hash_u64(vv_sha256_ctx *c, uint64_t v)
@@ -554,19 +558,19 @@ static void entry_unref(vv_library *l, entry *e)
 }
 
 /*
- * The fold of an earlier look at the same execution that nobody uses, to go on with; NULL where there is none. Under
- * the lock.
+ * The fold of an earlier look at the same execution that nobody uses, to go on with; NULL where there is none. What
+ * was known of that look goes, or an execution that runs for days would leave a digest a second. Under the lock.
  */
 static vv_fold *take_growing(vv_library *l, const vv_stream *stream, const vv_execution *execution)
 {
-    entry **at = growing_of(l, &execution->root), *e = *at;
+    entry *e = *growing_of(l, &execution->root);
     if (!e || !e->profile || e->refs || e->loading || e->data_high > stream->data_high
         || memcmp(e->root.b, execution->root.b, sizeof e->root.b) != 0)
         return NULL;
     vv_fold *fold = e->profile->fold;
     e->profile->fold = NULL;
-    drop_profile(e);
-    *at = NULL;
+    unlist(l, e);
+    free_entry(l, e);
     return fold;
 }
 
@@ -766,7 +770,7 @@ void vv_library_close(vv_library *l)
     }
     vv_watch_free(l->watch);
     forget_looks(l, 0);
-    vv_place_unref(l->place);
+    vv_place_close(vv_place_unref(l->place));
     vv_tables_free(l->tables);
     pthread_cond_destroy(&l->loaded);
     pthread_mutex_destroy(&l->lock);

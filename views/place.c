@@ -53,19 +53,24 @@ vv_code vv_place_open(vv_place **ret, const char *arg, const vv_index_options *i
     if (rc == VV_OK)
         rc = open_index(p, index, err);
     if (rc != VV_OK) {
-        vv_place_unref(p);
+        vv_place_close(p);
         return rc;
     }
     *ret = p;
     return VV_OK;
 }
 
-void vv_place_unref(vv_place *p)
+vv_place *vv_place_unref(vv_place *p)
 {
-    if (!p || --p->refs)
+    return p && --p->refs == 0 ? p : NULL;
+}
+
+void vv_place_close(vv_place *p)
+{
+    if (!p)
         return;
+    vv_index_close(p->index); /* it is of the source */
     vv_source_close(p->source);
-    vv_index_close(p->index);
     free(p);
 }
 

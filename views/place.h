@@ -23,7 +23,12 @@ typedef struct {
  */
 VV_MUST_CHECK vv_code vv_place_open(vv_place **ret, const char *arg, const vv_index_options *index, char *path,
                                     vv_error *err);
-void vv_place_unref(vv_place *p); /* accepts NULL */
+/*
+ * One user less. Gives the place back to the last one, who closes it without the library's lock: an index may have much
+ * to write before it is closed. Both accept NULL.
+ */
+VV_MUST_CHECK vv_place *vv_place_unref(vv_place *p);
+void vv_place_close(vv_place *p);
 
 /* The store's directory was removed, or another one stands in its place. */
 bool vv_place_is_gone(const vv_place *p);
