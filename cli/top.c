@@ -96,14 +96,16 @@ static int run(const vv_cli *c)
     vv_library *l;
     const vv_look *look;
     uint64_t limit = LIMIT_DEFAULT;
-    const char *id = c->arg_count ? c->args[0] : "latest";
     if (!vv_cli_number(c, "limit", 1, LIMIT_MAX, &limit))
         return VV_EXIT_USAGE;
     int status = vv_cli_open_library(c, NULL, &l, &look);
     if (status >= 0)
         return status;
     vv_cli_params p = {0};
-    vv_cli_param(&p, "execution", id);
+    if (!c->arg_count)
+        vv_cli_param(&p, "execution", "latest");
+    for (unsigned i = 0; i < c->arg_count; i++)
+        vv_cli_param(&p, "execution", c->args[i]);
     vv_cli_param(&p, "sort", vv_cli_value(c, "sort"));
     vv_cli_param(&p, "limit", vv_cli_value(c, "limit"));
     vv_query q = {.library = l, .look = look, .params = p.items, .param_count = p.count};
@@ -117,17 +119,18 @@ static const vv_cli_option options[] = {
     {"sort", "COLUMN", "self_ns, inclusive_ns, await_ns, calls, errors, contexts or name", false},
     VV_CLI_INDEX_OPTION,
 };
-static const char *const examples[] = {"varve top", "varve top latest~1 --sort calls", "varve top -n 5 --json", NULL};
+static const char *const examples[] = {"varve top", "varve top latest~1 --sort calls",
+                                       "varve top latest latest~1 latest~2", "varve top -n 5 --json", NULL};
 
 const vv_cli_verb vv_verb_top = {
     .name = "top",
-    .args = "[ID]",
-    .purpose = "shows the functions of an execution, most time of their own first",
-    .details = "ID is an execution as `varve ls` lists it; the latest one where none is given. Inclusive time\n"
-               "counts a recursive function once.\n",
+    .args = "[ID...]",
+    .purpose = "shows the functions of executions, most time of their own first",
+    .details = "ID is an execution as `varve ls` lists it; the latest one where none is given, all together where\n"
+               "several are. Inclusive time counts a recursive function once.\n",
     .options = options,
     .option_count = VV_ARRAY_LEN(options),
     .examples = examples,
-    .max_args = 1,
+    .max_args = VV_CLI_ARGS,
     .run = run,
 };

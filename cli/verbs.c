@@ -7,6 +7,7 @@ const vv_cli_verb *const vv_cli_verbs[] = {
     &vv_verb_ls,
     &vv_verb_show,
     &vv_verb_top,
+    &vv_verb_diff,
     &vv_verb_spans,
     &vv_verb_errors,
     &vv_verb_context,

@@ -4,7 +4,8 @@
 #include "cli/cli.h"
 
 extern const vv_cli_verb vv_verb_attach, vv_verb_detach, vv_verb_dump, vv_verb_ls, vv_verb_serve, vv_verb_show,
-    vv_verb_context, vv_verb_search, vv_verb_errors, vv_verb_spans, vv_verb_threads, vv_verb_top, vv_verb_value;
+    vv_verb_context, vv_verb_diff, vv_verb_search, vv_verb_errors, vv_verb_spans, vv_verb_threads, vv_verb_top,
+    vv_verb_value;
 extern const vv_cli_verb vv_verb_streams, vv_verb_logs;
 
 /* In the order `varve --help` lists them, NULL-terminated. */

@@ -22,7 +22,7 @@ int vv_cli_fail_view(const vv_cli *c, const vv_query *q, const vv_error *err);
 
 /* Parameters for a query: options that were given, by the names they have in HTTP. */
 typedef struct {
-    vv_param items[16];
+    vv_param items[VV_CLI_ARGS + 16];
     size_t count;
 } vv_cli_params;
 void vv_cli_param(vv_cli_params *p, const char *name, const char *value); /* nothing where value is NULL */

@@ -10,7 +10,11 @@
 #define PAGE                                                                                                          \
     {.name = "limit", .min = 1, .max = 1000, .what = "rows of a page (100)"},                                         \
     {.name = "cursor", .what = "the next of the page before"}
-#define EXECUTION {.name = "execution", .required = true, .what = "an id, latest or latest~N"}
+#define EXECUTION                                                                                                     \
+    {.name = "execution", .required = true, .repeatable = true,                                                       \
+     .what = "an id, latest or latest~N; up to 1000 together"}
+#define BASE                                                                                                          \
+    {.name = "base", .repeatable = true, .what = "executions to compare with: an id, latest or latest~N; up to 1000"}
 #define METRIC                                                                                                        \
     {.name = "metric", .words = "inclusive_ns self_ns await_ns await_subtree_ns calls errors",                       \
      .what = "what sizes go by"}
@@ -61,7 +65,7 @@ const vv_route vv_routes[] = {
     {.path = "/api/v1/executions/{id}", .answers = "one execution: states, issues, health, equations, totals",
      .schema = "ExecutionAnswer", .view = vv_answer_execution, .params = PARAMS(AS_OF)},
     {.path = "/api/v1/executions/{id}/errors", .answers = "recorded errors: where from, how often",
-     .schema = "ErrorList", .view = vv_answer_errors, .params = PARAMS(PAGE, AS_OF)},
+     .schema = "Errors", .view = vv_answer_errors, .params = PARAMS(BASE, PAGE, AS_OF)},
     {.path = "/api/v1/executions/{id}/errors/{error}", .answers = "one of them: value, stack, the calls it ended",
      .schema = "ErrorAnswer", .view = vv_answer_error, .params = PARAMS(AS_OF)},
     {.path = "/api/v1/executions/{id}/logs", .answers = "log events, where the store has them", .schema = "LogList",
@@ -79,7 +83,7 @@ const vv_route vv_routes[] = {
      .schema = "Checkpoint", .view = vv_answer_checkpoint, .params = PARAMS(AS_OF)},
     {.path = "/api/v1/executions/{id}/threads", .answers = "threads: spawned by what, from when to when",
      .schema = "ThreadList", .view = vv_answer_threads, .params = PARAMS(PAGE, AS_OF)},
-    {.path = "/api/v1/executions/{id}/spans", .answers = "calls that were recorded one by one", .schema = "SpanList",
+    {.path = "/api/v1/executions/{id}/spans", .answers = "calls that were recorded one by one", .schema = "Spans",
      .view = vv_answer_spans,
      .params = PARAMS({.name = "function", .what = "a definition key, a full name, or # and a number"},
                       {.name = "status", .words = "ok errored cancelled exited unknown", .what = "how it ended"},
@@ -90,8 +94,8 @@ const vv_route vv_routes[] = {
                       {.name = "from", .max = UINT64_MAX, .what = "ran at or after, in ns of the process's clock"},
                       {.name = "to", .max = UINT64_MAX, .what = "ran before, in ns of the process's clock"},
                       {.name = "min_duration", .pattern = "^[0-9]+(us|ms|s)?$", .what = "took at least so long"},
-                      {.name = "order", .words = "start -duration", .what = "first start, or longest, first"}, PAGE,
-                      AS_OF)},
+                      {.name = "order", .words = "start -duration", .what = "first start, or longest, first"}, BASE,
+                      PAGE, AS_OF)},
     {.path = "/api/v1/executions/{id}/spans/{call}",
      .answers = "one of them: values, error, parents, its context's totals", .schema = "SpanAnswer",
      .view = vv_answer_span, .params = PARAMS(AS_OF)},
@@ -100,16 +104,15 @@ const vv_route vv_routes[] = {
      .schema = "ContextAnswer", .view = vv_answer_context,
      .params = PARAMS({.name = "execution", .what = "an id, latest or latest~N; needed where several have it"}, PAGE,
                       AS_OF)},
-    {.path = "/api/v1/functions", .answers = "functions of an execution", .schema = "FunctionList",
+    {.path = "/api/v1/functions", .answers = "functions of executions", .schema = "Functions",
      .view = vv_answer_functions,
-     .params = PARAMS(EXECUTION,
+     .params = PARAMS(EXECUTION, BASE,
                       {.name = "sort", .words = "self_ns inclusive_ns await_ns calls errors contexts name",
                        .what = "largest first; a name by letters"},
                       {.name = "q", .what = "text in name, key or file"}, PAGE, AS_OF)},
-    {.path = "/api/v1/flame", .answers = "calling contexts of an execution as a flat table", .schema = "Flame",
+    {.path = "/api/v1/flame", .answers = "calling contexts of executions as a flat table", .schema = "FlameAnswer",
      .view = vv_answer_flame,
-     .params = PARAMS(EXECUTION,
-                      METRIC,
+     .params = PARAMS(EXECUTION, BASE, METRIC,
                       {.name = "order", .words = "top_down bottom_up",
                        .what = "callers above callees, or functions above their callers"},
                       {.name = "root", .pattern = "^([0-9a-f]{64}|[0-9a-f]{32})$",
@@ -117,9 +120,11 @@ const vv_route vv_routes[] = {
                       DRAWING,
                       {.name = "ids", .words = "0 1", .what = "1 adds contexts and path_ids"}, AS_OF)},
     {.path = "/api/v1/callers", .answers = "who calls a function, and who calls them: a flame table",
-     .schema = "Sandwich", .view = vv_answer_callers, .params = PARAMS(EXECUTION, FUNCTION, METRIC, DRAWING, AS_OF)},
+     .schema = "SandwichAnswer", .view = vv_answer_callers,
+     .params = PARAMS(EXECUTION, BASE, FUNCTION, METRIC, DRAWING, AS_OF)},
     {.path = "/api/v1/callees", .answers = "what a function calls, and what those call: a flame table",
-     .schema = "Sandwich", .view = vv_answer_callees, .params = PARAMS(EXECUTION, FUNCTION, METRIC, DRAWING, AS_OF)},
+     .schema = "SandwichAnswer", .view = vv_answer_callees,
+     .params = PARAMS(EXECUTION, BASE, FUNCTION, METRIC, DRAWING, AS_OF)},
     {.path = "/api/v1/search", .answers = "functions, executions, threads, errors and calls by text",
      .schema = "SearchAnswer", .view = vv_answer_search,
      .params = PARAMS({.name = "q", .required = true, .what = "the text: a part of a name, letters' case aside"},

@@ -67,7 +67,7 @@ static inline VV_INLINE void fetch_ahead(const vv_tree *t, uint32_t near, uint32
  */
 static void compute_sizes(const work *w, unsigned edges, vv_u128 *size)
 {
-    const vv_tree *t = w->t;
+    const vv_tree *t = w->t->sized_by ? w->t->sized_by : w->t;
     vv_metric m = w->o->metric;
     bool call_only = m == VV_METRIC_INCLUSIVE || m == VV_METRIC_AWAIT_SUBTREE;
     memset(size, 0, t->node_count * sizeof *size);

@@ -357,10 +357,11 @@ static vv_code finish(const work *w, vv_flame *f, vv_derived *d, vv_error *err)
 /* The contexts that stand at the top, and what each counts for. */
 static void begin_items(work *w, uint32_t function)
 {
+    const vv_tree *sizes = w->t->sized_by ? w->t->sized_by : w->t;
     bool once = w->o->metric == VV_METRIC_INCLUSIVE || w->o->metric == VV_METRIC_AWAIT_SUBTREE;
     for (uint32_t i = 0; i < w->t->node_count; i++) {
         w->call_child_ns[i] = vv_node_call_children(w->t, i);
-        w->value[i] = !once ? vv_node_value(&w->t->nodes[i], w->o->metric) : w->once[i] ? w->part->size[i] : 0;
+        w->value[i] = !once ? vv_node_value(&sizes->nodes[i], w->o->metric) : w->once[i] ? w->part->size[i] : 0;
         if (w->part->in[i] && (function == VV_NONE || w->group[i] == function))
             w->items[w->item_count++] = (item){i, i, VV_NONE};
     }

@@ -160,7 +160,7 @@ static void add_totals(vv_totals *t, const vv_totals *o)
     t->await_ns = vv_sat128(t->await_ns, o->await_ns);
 }
 
-static vv_code gather(vv_scope *s, const vv_scope_item *item, const vv_digest *d, vv_error *err)
+vv_code vv_scope_gather(vv_scope *s, const vv_scope_item *item, const vv_digest *d, vv_error *err)
 {
     vv_code rc = vv_evidence_merge(&s->evidence, &d->evidence, err);
     for (size_t side = 0; side < VV_SIDES && rc == VV_OK; side++) {
@@ -184,7 +184,7 @@ vv_code vv_scope_fold(vv_scope *s, vv_scope_visit *visit, void *cls, vv_error *e
         rc = vv_query_load(&q, &item->found, &x, err);
         if (rc != VV_OK)
             break;
-        rc = gather(s, item, x.digest, err);
+        rc = vv_scope_gather(s, item, x.digest, err);
         if (rc == VV_OK && visit)
             rc = visit(cls, item, &x, err);
         vv_loaded_release(item->library, &x);

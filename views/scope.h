@@ -45,6 +45,9 @@ static inline bool vv_scope_is_single(const vv_scope *s)
 typedef vv_code vv_scope_visit(void *cls, const vv_scope_item *item, const vv_loaded *x, vv_error *err);
 VV_MUST_CHECK vv_code vv_scope_fold(vv_scope *s, vv_scope_visit *visit, void *cls, vv_error *err);
 
+/* The evidence and totals of one that the caller loads himself. */
+VV_MUST_CHECK vv_code vv_scope_gather(vv_scope *s, const vv_scope_item *item, const vv_digest *d, vv_error *err);
+
 /*
  * What is not there on a side did not happen there. Otherwise, where something may be missing, nothing is known of it.
  */

@@ -42,7 +42,7 @@ typedef struct {
     const vv_function *def; /* NULL where no readable table has it; the producer's */
 } vv_function_ref;
 
-typedef struct {
+typedef struct vv_tree {
     vv_node *nodes;
     uint32_t node_count;
     uint32_t *order;               /* all nodes, parents before children */
@@ -52,6 +52,7 @@ typedef struct {
     vv_function_ref *functions;    /* malloc'd by the producer, freed with the tree */
     uint32_t function_count;
     const vv_u128 *call_child_ns;  /* the producer's: by node, where its children do not tell it; or NULL */
+    const struct vv_tree *sized_by; /* the same nodes with the numbers that it is laid out by; NULL: its own */
 } vv_tree;
 
 /* Zeroed nodes, and room for the rest. NOMEM leaves what vv_tree_clear takes. */

@@ -84,6 +84,10 @@ is "bytes outside ASCII" 400 "$(raw 'GET /\xc3\xa9 HTTP/1.1\r\nHost: localhost\r
 is "absolute form" 400 "$(raw 'GET http://localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n')"
 long=$(printf 'x%.0s' $(seq 9000))
 is "a huge address is refused" 414 "$(raw "GET /HUGE HTTP/1.1\r\nHost: localhost\r\n\r\n")"
+short=$(get "$api/executions" | json 'd["items"][0]["short_id"]')
+many=$(printf "execution=$short&base=$short&%.0s" $(seq 1000))
+is "a thousand executions on each side" 200 "$(code "$api/functions?${many}limit=1")"
+is "one more" 400 "$(code "$api/functions?${many}base=latest")"
 is "a long parameter" 200 "$(code "$api/executions?q=$long")"
 
 # Methods
@@ -517,7 +521,7 @@ is "a tag of this build" 304 "$(code -H "If-None-Match: $(header ETag "$url/api/
 
 # Bodies that nobody asked for are read to an end, or not at all
 is "a body" 405 "$(raw "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhello")"
-is "a body without end" closed "$(raw "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 300000\r\n\r\nHUGE" 2>/dev/null)"
+is "a body without end" closed "$(raw "POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 600000\r\n\r\nHUGE" 2>/dev/null)"
 stop
 
 # Idle exit

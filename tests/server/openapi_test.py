@@ -190,8 +190,18 @@ class Crawl:
             for target in self.fillings(path):
                 for query in queries:
                     self.ask_plain(target + ("?" + urlencode(query) if query else ""))
+                    if "base" in {p["name"] for p in parameters}:
+                        self.compare(target, query, "ids" in {p["name"] for p in parameters})
             if parameters_too:
                 self.ask_parameters(path, parameters, self.fillings(path)[0], queries[0], others)
+
+    def compare(self, target, query, ids):
+        """The same with each of some bases, and about several executions."""
+        pairs = list(query.items())
+        for base in self.executions[:2] + self.executions[-1:]:
+            self.server.get(target + "?" + urlencode(pairs + [("base", base)] + [("ids", "1")] * ids))
+        if "execution" in query:
+            self.server.get(target + "?" + urlencode(pairs + [("execution", e) for e in self.executions]))
 
     def function_of(self, query):
         """The first function of an execution."""

@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import genstore  # noqa: E402
 import refstore  # noqa: E402
-from check_views import EDGES, OVERFLOW, REASONS, U128_MAX, Check, Server  # noqa: E402
+from check_views import EDGES, METRICS, OVERFLOW, REASONS, U128_MAX, Check, Server  # noqa: E402
 
 NUMBERS = ("calls", "open", "errors", "cancelled", "self_ns", "inclusive_ns", "await_ns", "contexts")
 KINDS, SOURCES = ("fresh", "rethrow"), ("bytecode", "native_call", "engine_call", "future_resume")
@@ -378,6 +378,210 @@ def check_failures(scope, ident, item, key, checks):
     assert rate is None or close(errors / calls, rate), (ident, rate)
 
 
+FLAME_NUMBERS = ("calls", "open", "errors", "cancelled", "inclusive_ns", "self_ns", "await_ns")
+
+
+def node_numbers(node):
+    return dict(zip(FLAME_NUMBERS, (node.calls, node.open, node.errors, node.cancelled, node.inclusive, node.self_ns,
+                                    node.await_ns)))
+
+
+def summed(scope, checks):
+    """{place: numbers} of one side, {place: the place above}, {place: name of its function}, {place: line}."""
+    sums, parents, names, lines = {}, {}, {}, {}
+    for check in checks:
+        for name, node in check.nodes.items():
+            at = place(scope, check, name)
+            into = sums.setdefault(at, dict.fromkeys(FLAME_NUMBERS, 0))
+            for number, value in node_numbers(node).items():
+                into[number] += value
+            parents[at] = place(scope, check, node.parent) if node.parent is not None else None
+            names[at] = check.group(node) if node.function else None
+            lines.setdefault(at, set()).add(node.line)
+    for into in sums.values():
+        for number in ("inclusive_ns", "self_ns", "await_ns"):
+            into[number] = min(into[number], U128_MAX)
+    return sums, parents, names, lines
+
+
+def rows_of(scope, answer):
+    """Rows as dictionaries, with the place that each shows (of a sliver None)."""
+    compares = bool(scope.bases)
+    rows = []
+    for row, key, path in zip(answer["nodes"], answer["contexts"], answer["path_ids"]):
+        row = dict(zip(answer["columns"], row))
+        if compares:
+            for side in ("base", "head", "delta"):
+                row[side] = row[side] and dict(zip(answer["numbers"], row[side]))
+        row["edge_kind"] = row["edge"]
+        row["overflow_id"] = key if key and key.startswith("overflow:") else None
+        row["path_id"], row["call_path_id"] = path, key
+        row["place"] = None if row["edge"] == "folded" else place_of(scope, row)
+        rows.append(row)
+    return rows
+
+
+def check_flame(scope, metric):
+    """Everything: each context that is not apart once, with the numbers of each side; sizes of the layout."""
+    answer = scope.get("/api/v1/flame", metric=metric, ids=1, max_nodes=1000000)
+    scope.totals(answer)
+    rows = rows_of(scope, answer)
+    head, base = summed(scope, scope.heads), summed(scope, scope.bases)
+    parents, names = {**base[1], **head[1]}, {**base[2], **head[2]}
+    pairs = {(at,): sides for at, sides in both(head[0], base[0]).items()}
+    equal("rows", len(pairs), len(rows))
+    # Where a value stands for both sides of an answer of one, nothing is null.
+    own = metric if metric != "await_subtree_ns" else "await_ns"
+    total = int(answer["base_denominators"]["of_total"]) if scope.bases else 0
+    for ident, sides, row in matched(scope, pairs, rows, lambda _row: ()):
+        at = ident[0]
+        above = rows[row["parent"]]["place"] if row["parent"] >= 0 else None
+        if at[0] != "apart":
+            up = parents[at]
+            equal("parent of %s" % (at,), up and up[:2], above)
+            lines = head[3].get(at, set()) | base[3].get(at, set())
+            equal("line of %s" % (at,), lines.pop() if len(lines) == 1 else None, row["line"])
+            function = answer["functions"][row["function"]] if row["function"] >= 0 else None
+            equal("function of %s" % (at,), names[at] is None, function is None)
+            if function is not None and names[at][0] < 2:
+                equal("function of %s" % (at,), names[at][1], group_of(function)[1])
+        if not scope.bases:
+            equal("row of %s" % (at,), sides[0], {k: int(row[k]) for k in FLAME_NUMBERS})
+            continue
+        sums = {k: tuple(side and side[k] for side in sides) for k in FLAME_NUMBERS}
+        parent = rows[row["parent"]]["base"] if row["parent"] >= 0 else None
+        scope.compared("flame row %s" % (at,), row, sums, own, total, parent and int(parent[own]))
+    if scope.bases:
+        for key, side in (("head_denominators", scope.heads), ("base_denominators", scope.bases)):
+            whole = sizes(scope, side, metric)
+            equal(key, {"of_total": whole, "of_filtered": whole, "of_root": whole},
+                  {k: int(v) for k, v in answer[key].items()})
+        check_cause(scope, answer)
+
+
+def sizes(scope, checks, metric):
+    """The size of the whole, laid out by the sums."""
+    sums, parents, _names, _lines = summed(scope, checks)
+    children, edges = {}, {}
+    for check in checks:
+        for name, node in check.nodes.items():
+            edges[place(scope, check, name)] = node.edge
+    for at, up in parents.items():
+        children.setdefault(up, []).append(at)
+
+    def size(at):
+        below = children.get(at, [])
+        called = [child for child in below if edges[child] == "call"]
+        own = sums[at]
+        if metric == "inclusive_ns":
+            parts = own["self_ns"] + own["await_ns"] + sum(map(size, called))
+            return min(max(own["inclusive_ns"], parts), U128_MAX)
+        if metric == "await_subtree_ns":
+            return min(own["await_ns"] + sum(map(size, called)), U128_MAX)
+        return min(own[metric] + sum(map(size, below)), U128_MAX)
+
+    return min(sum(map(size, children.get(None, []))), U128_MAX)
+
+
+def check_folded(scope, metric, **query):
+    """What folds keeps both sides' sums: rows and slivers come to the totals."""
+    answer = scope.get("/api/v1/flame", metric=metric, ids=1, **query)
+    for key, side in (("head", scope.heads), ("base", scope.bases)):
+        for number in ("calls", "self_ns", "errors"):
+            at = answer["numbers"].index(number)
+            wanted = sum(node_numbers(n)[number] for c in side for n in c.nodes.values())
+            column = answer["columns"].index(key)
+            got = sum(int(row[column][at]) for row in answer["nodes"] if row[column] is not None)
+            equal("%s of all rows, %s" % (number, key), min(wanted, U128_MAX), min(got, U128_MAX))
+    nodes = sum(row[-1] for row in answer["nodes"])
+    equal("nodes of all rows", len(both(summed(scope, scope.heads)[0], summed(scope, scope.bases)[0])), nodes)
+
+
+def check_cause(scope, answer):
+    """The walk along the callees whose subtrees hold nine tenths of the changed calls."""
+    sums = [summed(scope, side) for side in (scope.heads, scope.bases)]
+    calls = {at: tuple(side[0].get(at, {}).get("calls", 0) for side in sums)
+             for at in set(sums[0][0]) | set(sums[1][0]) if at[0] in ("context", "path")}
+    parents = {**sums[1][1], **sums[0][1]}
+    below = {}
+    for at in calls:
+        below.setdefault(parents[at], []).append(at)
+
+    def total(at):
+        own = calls.get(at, (0, 0))
+        parts = [total(child) for child in below.get(at, [])]
+        return tuple(sum(p) for p in zip((own[0], own[1], abs(own[0] - own[1])), *parts))
+
+    cause = answer["cause"]
+    everything = total(None)
+    if everything[2] == 0:
+        equal("cause", None, cause)
+        return
+    at, whole = None, everything[2]
+    while below.get(at):
+        largest = max(total(child)[2] for child in below[at])
+        if largest < whole - whole // 10:
+            break
+        nexts = [child for child in below[at] if total(child)[2] == largest]
+        child = nexts[0] if len(nexts) == 1 else None
+        if child is None:
+            return  # which of equals is followed goes by their paths
+        if at is not None and calls[at][0] != calls[at][1]:
+            if 0 in calls[at]:
+                break
+            expected = calls[child][1] * calls[at][0] / calls[at][1]
+            if 2 * abs(calls[child][0] - expected) < abs(calls[child][0] - calls[child][1]):
+                break
+        at, whole = child, largest
+    equal("cause", at, place_of(scope, cause) if cause["edge_kind"] else None)
+    wanted = total(at)
+    equal("calls of the cause", (wanted[0], wanted[1], wanted[0] - wanted[1], wanted[2]),
+          tuple(int(cause["subtree_calls"][k]) for k in ("head", "base", "delta")) + (int(cause["changed_calls"]),))
+    equal("certain", scope.verdicts == ["complete"] * 2, cause["certain"])
+
+
+def check_sandwich(scope, which):
+    """Callers and callees: both sides of the comparison as the two answers of their own have them."""
+    answer = scope.get("/api/v1/functions", limit=1000)
+    for item in answer["items"][:3]:
+        name = item["definition_key"] or item["name"] or "#%d" % item["function_id"]
+        status, got = scope.server.ask("/api/v1/" + which, scope.query + [("function", name)])
+        if status == 409:
+            continue
+        equal(which + " status", 200, status)
+        alone = {}
+        for key, side in (("head", scope.heads), ("base", scope.bases)):
+            query = [("execution", c.execution.ident) for c in side] + [("function", name)]
+            alone[key] = scope.server.ask("/api/v1/" + which, query)
+        for key, (status, single) in alone.items():
+            top = got["function_totals"][key]
+            if status == 404:
+                equal(which + " of none", {0}, {int(v) for v in top.values()})
+                continue
+            equal(which + " in the middle", single["function_totals"], top)
+            equal(which + " by name", rows_by_name(single, None), rows_by_name(got, key))
+            equal(which + " denominators", single["denominators"], got[key + "_denominators"])
+
+
+def rows_by_name(answer, side):
+    """{names from the top: numbers} of rows that count something."""
+    found, chains = {}, []
+    for row in answer["nodes"]:
+        row = dict(zip(answer["columns"], row))
+        function = answer["functions"][row["function"]] if row["function"] >= 0 else None
+        step = (function and (function["definition_key"] or function["name"] or function["function_id"]), row["edge"])
+        chain = (chains[row["parent"]] if row["parent"] >= 0 else ()) + (step,)
+        chains.append(chain)
+        numbers = dict(zip(answer["numbers"], row[side])) if side and row[side] else row
+        if side and not row[side]:
+            continue
+        counts = tuple(int(numbers[k]) for k in FLAME_NUMBERS)
+        if any(counts):
+            into = found.setdefault(chain, [0] * len(counts))
+            found[chain] = [a + b for a, b in zip(into, counts)]
+    return found
+
+
 def negated(row):
     """A row of a comparison as the other way round has it."""
     states = {"new": "gone", "gone": "new"}
@@ -436,6 +640,14 @@ def check_store(varve, path):
                 check_spans(single, path + "spans")
                 check_spans(single, path + "spans", reason=0)
                 check_errors(single, path + "errors")
+            for metric in METRICS:
+                check_flame(scope, metric)
+            if scope.bases:
+                for query in ({"max_nodes": 2}, {"width": 5}, {"depth": 1}, {"max_nodes": 7, "width": 9}):
+                    for metric in METRICS[:5:2]:
+                        check_folded(scope, metric, **query)
+                check_sandwich(scope, "callers")
+                check_sandwich(scope, "callees")
         for at, scope in enumerate(scopes):
             check_functions(scope, NUMBERS[4 + at % 4])
             check_functions(scope, ("calls", "errors", "name")[at % 3])

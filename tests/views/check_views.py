@@ -39,8 +39,9 @@ METRICS = ("inclusive_ns", "self_ns", "await_ns", "await_subtree_ns", "calls", "
 class Server:
     """A running `varve serve` over one store."""
 
-    def __init__(self, varve, store):
-        self.process = subprocess.Popen([varve, "serve", store, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE)
+    def __init__(self, varve, store, *options):
+        command = [varve, "serve", store, "--listen", "127.0.0.1:0", *options]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE)
         line = self.process.stdout.readline().decode()
         assert line.startswith("listening on http://"), line
         self.connection = http.client.HTTPConnection(line.split("//")[1].strip().rstrip("/"), timeout=120)

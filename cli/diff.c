@@ -1,0 +1,300 @@
+#include "config.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/store_path.h"
+#include "cli/compare.h"
+#include "cli/verbs.h"
+#include "views/cause.h"
+
+enum { LIMIT_DEFAULT = 20, LIMIT_MAX = 1000 };
+
+/* One of the two: an execution of a store. */
+typedef struct {
+    char *store; /* NULL: that of --store, or the resolver's */
+    const char *id;
+} place;
+
+/* What only an execution's id looks like: a path of that name is given as "./latest". */
+static bool is_id(const char *s)
+{
+    size_t hex = strspn(s, "0123456789abcdef");
+    if (strncmp(s, "baml_thread_", 12) == 0 || (hex == 8 && s[8] == '.' && isdigit((unsigned char)s[9])))
+        return true;
+    return strncmp(s, "latest", 6) == 0 && (s[6] == 0 || s[6] == '~');
+}
+
+/* STORE, STORE#ID, #ID or ID. False without memory. */
+static bool read_place(place *ret, const char *s)
+{
+    const char *mark = strrchr(s, '#');
+    *ret = (place){.id = "latest"};
+    if (mark && mark[1])
+        ret->id = mark + 1;
+    if (mark == s)
+        return true;
+    if (!mark && is_id(s)) {
+        ret->id = s;
+        return true;
+    }
+    ret->store = strndup(s, mark ? (size_t)(mark - s) : strlen(s));
+    return ret->store != NULL;
+}
+
+/* Do both name the same store, however they are written? */
+static bool same_store(const char *a, const char *b)
+{
+    char path[2][PATH_MAX], full[2][PATH_MAX];
+    const char *const args[] = {a, b};
+    for (size_t i = 0; i < 2; i++) {
+        vv_store_origin origin;
+        if (vv_store_path_of(path[i], sizeof path[i], args[i], &origin, NULL) != VV_OK || !realpath(path[i], full[i]))
+            return false;
+    }
+    return strcmp(full[0], full[1]) == 0;
+}
+
+static void print_names(const vv_comparison *c, uint32_t node)
+{
+    enum { SHOWN = 8 };
+    const vv_tree *t = &c->merged.tree;
+    uint32_t chain[SHOWN];
+    size_t n = 0;
+    for (; node != VV_NONE && n < SHOWN; node = t->nodes[node].parent)
+        chain[n++] = node;
+    printf("%s", node == VV_NONE ? "" : "\xe2\x80\xa6 > ");
+    while (n-- > 0) {
+        char text[VV_CLI_LINE];
+        const vv_function_ref *f = &t->functions[t->nodes[chain[n]].function];
+        if (f->def && f->def->fqn.n)
+            printf("%s%s", vv_cli_line(text, f->def->fqn), n ? " > " : "");
+        else
+            printf("function #%u%s", f->id, n ? " > " : "");
+    }
+}
+
+static void print_cause(const vv_comparison *c, const vv_cause *x)
+{
+    char from[VV_CELL], to[VV_CELL], delta[VV_CELL];
+    bool certain = vv_scope_absence_known(&c->scope, VV_SIDE_BASE) && vv_scope_absence_known(&c->scope, VV_SIDE_HEAD);
+    printf("cause%s: ", certain ? "" : " (as far as known)");
+    if (!x->changed) {
+        printf("no number of calls changed\n");
+        return;
+    }
+    if (x->node == VV_NONE) {
+        printf("calls changed in several places, none of which makes most of it\n");
+        return;
+    }
+    print_names(c, x->node);
+    printf(": called %s times, was %s; %s calls there and below, %.0f%% of all that changed\n",
+           vv_cli_count(to, x->own_head), vv_cli_count(from, x->own_base),
+           vv_cli_count_change(delta, x->base, x->head), 100 * (double)x->here / (double)x->all);
+}
+
+static vv_code print_changes(vv_query *q, vv_function_sort by, uint64_t limit, vv_verdict *ret_verdict, vv_error *err)
+{
+    vv_comparison c = {.paths = NULL};
+    vv_scope s = {.items = NULL};
+    vv_function_groups g = {.count = 0};
+    vv_cause cause;
+    vv_code rc = vv_scope_read(&s, q, err);
+    if (rc == VV_OK)
+        rc = vv_function_groups_make(&g, &s, err);
+    if (rc == VV_OK)
+        rc = vv_scope_read(&c.scope, q, err);
+    if (rc == VV_OK)
+        rc = vv_comparison_make(&c, NULL, NULL, err);
+    if (rc == VV_OK)
+        rc = vv_cause_find(&cause, &c, err);
+    if (rc == VV_OK) {
+        vv_function_groups_sort(&g, &s, by);
+        vv_cli_print_function_changes(&s, &g, by, limit);
+        print_cause(&c, &cause);
+        *ret_verdict = s.evidence.verdict;
+    }
+    vv_function_groups_done(&g);
+    vv_scope_done(&s);
+    vv_comparison_done(&c);
+    return rc;
+}
+
+/* As vv_cli_fail_view, where it is one of the two that is at fault. */
+static int fail_place(const vv_cli *c, vv_query *q, const vv_error *err)
+{
+    bool base = q->parameter && strcmp(q->parameter, "base") == 0;
+    bool head = q->parameter && (strcmp(q->parameter, "execution") == 0 || strcmp(q->parameter, "id") == 0);
+    if (err->code == VV_ERR_ARG && (base || head))
+        return vv_cli_usage(c, "\"%.200s\" %s", c->args[head], err->msg);
+    if (base)
+        q->parameter = "execution";
+    return vv_cli_fail_view(c, q, err);
+}
+
+/* What --of names: a view that takes a base. */
+static const struct {
+    const char *name;
+    vv_view *view;
+    bool by_path; /* the head is the execution of the resource's path */
+} views[] = {
+    {"flame", vv_answer_flame, false},     {"functions", vv_answer_functions, false},
+    {"callers", vv_answer_callers, false}, {"callees", vv_answer_callees, false},
+    {"spans", vv_answer_spans, true},      {"errors", vv_answer_errors, true},
+};
+
+static size_t view_of(const vv_cli *c)
+{
+    const char *name = vv_cli_value(c, "of");
+    size_t i = 0;
+    while (name && i < VV_ARRAY_LEN(views) && strcmp(views[i].name, name) != 0)
+        i++;
+    return i;
+}
+
+/* The same answer as HTTP's, then the verdict for the exit status. */
+static int print_json(const vv_cli *c, vv_query *q, vv_verdict *ret_verdict)
+{
+    vv_error err = {0};
+    vv_scope s = {.items = NULL};
+    vv_code found = vv_scope_read(&s, q, &err);
+    vv_scope_done(&s);
+    if (found != VV_OK)
+        return fail_place(c, q, &err);
+    int status = vv_cli_print_answer(c, views[view_of(c)].view, q);
+    if (status != VV_EXIT_OK || !vv_cli_has(c, "strict"))
+        return status;
+    vv_code rc = vv_scope_read(&s, q, &err);
+    if (rc == VV_OK)
+        rc = vv_scope_fold(&s, NULL, NULL, &err);
+    *ret_verdict = s.evidence.verdict;
+    vv_scope_done(&s);
+    return rc == VV_OK ? status : vv_cli_fail_view(c, q, &err);
+}
+
+static int compare(const vv_cli *c, vv_query *q, uint64_t limit)
+{
+    vv_error err = {0};
+    vv_verdict verdict = VV_VERDICT_COMPLETE;
+    unsigned by = VV_SORT_SELF;
+    int status = VV_EXIT_OK;
+    if (c->json) {
+        status = print_json(c, q, &verdict);
+    } else {
+        const vv_param sort = {vv_cstr("sort"), vv_cstr(vv_cli_value(c, "sort") ? vv_cli_value(c, "sort") : "self_ns")};
+        vv_query words = {.params = &sort, .param_count = 1};
+        vv_code rc = vv_query_word(&words, "sort", vv_function_sorts, VV_FUNCTION_SORTS, &by, &err);
+        if (rc != VV_OK)
+            return vv_cli_fail_view(c, &words, &err);
+        rc = print_changes(q, (vv_function_sort)by, limit, &verdict, &err);
+        if (rc != VV_OK)
+            return fail_place(c, q, &err);
+    }
+    if (status == VV_EXIT_OK && vv_cli_has(c, "strict") && verdict != VV_VERDICT_COMPLETE)
+        return vv_cli_fail(VV_EXIT_INCOMPLETE, "the evidence is %s; `varve show ID` says why",
+                           vv_verdict_name(verdict));
+    return status;
+}
+
+/* Opens a store of its own for a side. */
+static int open_place(const vv_cli *c, const place *p, vv_library **l, const vv_look **look)
+{
+    vv_cli one = *c;
+    if (p->store)
+        one.store = p->store;
+    return vv_cli_open_library(&one, NULL, l, look);
+}
+
+/* The question, as HTTP would put it. */
+static void ask(const vv_cli *c, const place *base, const place *head, vv_cli_params *p, vv_query *q)
+{
+    static const struct {
+        const char *option, *parameter;
+    } passed[] = {{"metric", "metric"}, {"order", "order"}, {"max-nodes", "max_nodes"}, {"function", "function"},
+                  {"sort", "sort"}, {"limit", "limit"}};
+    if (c->json && views[view_of(c)].by_path)
+        q->id = vv_cstr(head->id);
+    else
+        vv_cli_param(p, "execution", head->id);
+    vv_cli_param(p, "base", base->id);
+    for (size_t i = 0; i < VV_ARRAY_LEN(passed) && c->json; i++)
+        vv_cli_param(p, passed[i].parameter, vv_cli_value(c, passed[i].option));
+    q->params = p->items;
+    q->param_count = p->count;
+}
+
+static int run_places(const vv_cli *c, const place *base, const place *head, uint64_t limit)
+{
+    vv_library *l, *base_l = NULL;
+    const vv_look *look, *base_look = NULL;
+    int status = open_place(c, head, &l, &look);
+    if (status >= 0)
+        return status;
+    const char *base_store = base->store ? base->store : c->store, *head_store = head->store ? head->store : c->store;
+    if (!same_store(base_store, head_store))
+        status = open_place(c, base, &base_l, &base_look);
+    if (status < 0) {
+        vv_cli_params p = {0};
+        vv_query q = {.library = l, .look = look, .base_library = base_l, .base_look = base_look};
+        ask(c, base, head, &p, &q);
+        status = compare(c, &q, limit);
+    }
+    if (base_l)
+        vv_cli_close_library(base_l, base_look);
+    vv_cli_close_library(l, look);
+    return status;
+}
+
+static int run(const vv_cli *c)
+{
+    uint64_t limit = LIMIT_DEFAULT;
+    if (!vv_cli_number(c, "limit", 1, LIMIT_MAX, &limit))
+        return VV_EXIT_USAGE;
+    static const char *const json_only[] = {"of", "function", "metric", "order", "max-nodes"};
+    for (size_t i = 0; i < VV_ARRAY_LEN(json_only) && !c->json; i++)
+        if (vv_cli_has(c, json_only[i]))
+            return vv_cli_usage(c, "--%s goes with --json", json_only[i]);
+    if (view_of(c) == VV_ARRAY_LEN(views))
+        return vv_cli_usage(c, "--of must be one of flame, functions, callers, callees, spans, errors");
+    place base = {NULL, NULL}, head = {NULL, NULL};
+    int status = read_place(&base, c->args[0]) && read_place(&head, c->args[1])
+        ? run_places(c, &base, &head, limit)
+        : vv_cli_fail(VV_EXIT_LIMIT, "no memory for a path");
+    free(base.store);
+    free(head.store);
+    return status;
+}
+
+static const vv_cli_option options[] = {
+    {"limit", "N", "rows at most (20; with --json what the view has); also -n", false},
+    {"sort", "COLUMN", "self_ns, inclusive_ns, await_ns, calls, errors, contexts or name: whose change counts", false},
+    {"strict", NULL, "exit status 3 unless the evidence of both is complete", false},
+    {"of", "VIEW", "with --json: flame (default), functions, callers, callees, spans or errors", false},
+    {"function", "NAME", "with --json: as the view has it", false},
+    {"metric", "NAME", "with --json: as the view has it", false},
+    {"order", "NAME", "with --json: top_down or bottom_up", false},
+    {"max-nodes", "N", "with --json: nodes that stay", false},
+    VV_CLI_INDEX_OPTION,
+};
+static const char *const examples[] = {"varve diff latest~1 latest", "varve diff baseline.tar.gz . --sort calls",
+                                       "varve diff before.zip#latest~2 after.zip --json",
+                                       "varve diff latest~1 latest --json --of errors", NULL};
+
+const vv_cli_verb vv_verb_diff = {
+    .name = "diff",
+    .args = "BASE HEAD",
+    .purpose = "compares two executions, the largest changes first",
+    .details = "Each is an execution's ID as `varve ls` lists it, a store (its latest execution), or STORE#ID.\n"
+               "Functions are matched by name, calling contexts by the path of names that leads to them, so\n"
+               "builds may differ. The last line names the callee whose calls changed most of all.\n",
+    .options = options,
+    .option_count = VV_ARRAY_LEN(options),
+    .examples = examples,
+    .min_args = 2,
+    .max_args = 2,
+    .run = run,
+};
