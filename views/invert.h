@@ -20,7 +20,7 @@
  * Time is bounded: a chain that recurs endlessly is followed as far as VV_INVERT_STEPS steps of all contexts lead, then
  * all that is deeper folds, and ret->truncated says so.
  */
-#define VV_INVERT_STEPS UINT64_C(200000000)
+#define VV_INVERT_STEPS UINT64_C(40000000)
 VV_MUST_CHECK vv_code vv_flame_invert(vv_flame *ret, vv_derived *ret_tree, const vv_tree *t, const vv_flame_part *part,
                                       const vv_function_grouping *g, uint32_t function, const vv_flame_options *o,
                                       vv_error *err);

@@ -43,6 +43,20 @@ is "show: states in words" "the record of the end is missing" "$("$varve" show 0
 is "show: issues in words" "1 0" "$("$varve" show 0c0d0e0f.1.9 | grep -c '^  the record of the end is missing$') $("$varve" show 0c0d0e0f.1.9 | grep -c no_root_ended)"
 is "show: numbers of one" "1 call, 1 error, 0 cancelled; 1 context, 1 thread" "$("$varve" show 0c0d0e0f.1.5 | grep cancelled | cut -d, -f1-4)"
 
+is "flame: a tree, the largest first" "8.000 µs 5.495 µs 1 0 100.0% ############ app.Main|5.000 µs 4.900 µs 1 0 62.5% ######## spawn app.Helper" \
+    "$("$varve" flame 0c0d0e0f.1.1 | sed -n '2p;3p' | sed 's/  */ /g; s/^ //' | paste -sd'|')"
+is "flame: what is below stands to the right" "|  spawn app.Helper|    baml.sys.print" \
+    "$("$varve" flame 0c0d0e0f.1.1 | sed "s/µ/u/g" | awk 'NR == 2 {at = index($0, "app.Main")} NR == 3 || NR == 4 {printf "|%s", substr($0, at)}')"
+is "flame: bottom up, folded" "app.Helper (2 more)" \
+    "$("$varve" flame 0c0d0e0f.1.1 --order bottom_up --metric calls --max-nodes 1 | awk 'NR > 1 && NR < 4 {print $NF == "more)" ? "(" substr($(NF - 1), 2) " more)" : $NF}' | xargs)"
+is "flame: what transforms leave out is told" "filtered: 4 contexts, 5 calls" \
+    "$("$varve" flame 0c0d0e0f.1.1 --transform only_user --transform hide:app | tail -1 | grep -o 'filtered:[^;]*')"
+is "callers: of one function" "app.Helper app.Main" "$("$varve" callers app.Helper 0c0d0e0f.1.1 --depth 2 | awk 'NR > 1 && NF > 6 {print $NF}' | sort -u | xargs)"
+is "callees: of one function" "app.Main" "$("$varve" callees app.Main 0c0d0e0f.1.1 | awk 'NR == 2 {print $NF}')"
+is "flame: against a base" "8.000 µs 2.000 µs -6.000 µs" \
+    "$("$varve" flame 0c0d0e0f.1.5 --base 0c0d0e0f.1.1 | awk 'NR == 2 {print $1, $2, $3, $4, $5, $6}')"
+is "flame: no colour but on a terminal" 0 "$("$varve" flame 0c0d0e0f.1.1 | grep -c "$(printf '\033')")"
+
 is "spans: a row" "1.1 +100 ns 8.000 µs ok yes yes app.Main" "$("$varve" spans 0c0d0e0f.1.1 | sed -n 2p | xargs)"
 is "spans: what was only counted" "1 of 1 calls that match, of 1 kept one by one; 8 calls were counted, 1 of them selected; evidence partial" \
     "$("$varve" spans 0c0d0e0f.1.1 | tail -1)"
@@ -91,6 +105,9 @@ fails "spans: a duration that is none" 2 "--min-duration must be nanoseconds" sp
 fails "spans: a call that is none" 2 "--call is not a call's id" spans --call x
 fails "spans: a call that was not kept" 5 "only counted" spans --call 1.77
 fails "spans: a call without a name" 2 "--call is not a call's id" spans --call ""
+fails "callers: a function that was not called" 5 "no call of such a function was recorded" callers nobody
+fails "flame: no transform" 2 "--transform must be focus:TEXT, hide:TEXT, collapse:TEXT or only_user; see .varve flame --help." flame --transform drop:x
+fails "flame: no order" 2 "--order" flame --order sideways
 fails "spans: a number that no function has" 5 "--function: that execution has no such function" spans --function "#99999"
 fails "value: pages of no uses" 2 "--limit and --cursor go with --uses" value "$(printf %064d 1)" --cursor AAAA
 fails "value: another list's cursor" 2 "--cursor is not a cursor of this list" value "$(printf %064d 1)" --uses --cursor AAAA
