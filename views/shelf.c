@@ -1,0 +1,461 @@
+#include "config.h"
+
+#include "views/shelf.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/sha256.h"
+#include "views/digest_bytes.h"
+
+enum {
+    BUCKETS = 4096,
+    ENTRIES_MAX = 65536, /* executions of which a digest is kept */
+    DIGEST_SHARE = 4,    /* digests take at most that part of the budget */
+};
+
+typedef struct entry {
+    uint8_t key[32];
+    vv_thread_ref root;
+    uint64_t data_high; /* of the stream when the profile was loaded */
+    bool loading, listed;
+    vv_profile *profile;
+    vv_digest *digest;
+    unsigned refs; /* of profile, digest and waiters */
+    struct entry *next;           /* in its bucket */
+    struct entry *newer, *older;  /* by last use */
+} entry;
+
+struct vv_shelf {
+    vv_budget budget; /* of profiles, digests and tables */
+    vv_tables *tables;
+    pthread_mutex_t lock; /* guards all below */
+    pthread_cond_t loaded;
+    entry *buckets[BUCKETS];
+    entry *growing[BUCKETS]; /* by root: the newest one a bucket that had not ended, whose fold can go on */
+    entry *newest, *oldest;
+    size_t entries, digest_bytes;
+};
+
+static _Thread_local uint64_t load_ns;
+
+static bool make_room(void *cls, size_t n);
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+vv_shelf *vv_shelf_new(size_t max_bytes)
+{
+    vv_shelf *sh = calloc(1, sizeof *sh);
+    if (!sh)
+        return NULL;
+    vv_budget_init(&sh->budget, max_bytes);
+    sh->budget.release = make_room;
+    sh->budget.cls = sh;
+    sh->tables = vv_tables_new(&sh->budget);
+    if (!sh->tables) {
+        free(sh);
+        return NULL;
+    }
+    pthread_mutex_init(&sh->lock, NULL);
+    pthread_cond_init(&sh->loaded, NULL);
+    return sh;
+}
+
+size_t vv_shelf_max_bytes(const vv_shelf *sh)
+{
+    return sh->budget.max;
+}
+
+static void hash_u64(vv_sha256_ctx *c, uint64_t v)
+{
+    uint8_t b[8];
+    vv_put64(b, v);
+    vv_sha256_update(c, b, sizeof b);
+}
+
+/* All that a profile and its digest depend on: the execution's records, its names, and the files of its range. */
+static void signature(uint8_t out[32], const vv_stream *s, const vv_execution *x)
+{
+    vv_sha256_ctx c;
+    vv_sha256_init(&c);
+    vv_sha256_update(&c, x->root.b, sizeof x->root.b);
+    uint64_t last = x->has_end ? x->last : s->data_high;
+    const uint64_t fields[] = {x->has_start, x->has_end, x->started_ns, x->ended_ns, x->start_high_water, x->status,
+                               x->flags, x->first, last, x->count, x->index_state,
+                               s->data_high < last ? s->data_high : last};
+    for (size_t i = 0; i < VV_ARRAY_LEN(fields); i++)
+        hash_u64(&c, fields[i]);
+    for (size_t i = 0; i < VV_HEALTH_COUNT; i++)
+        hash_u64(&c, x->health.v[i]);
+    uint64_t engine = vv_thread_engine(&x->root);
+    for (size_t i = 0; i < s->engine_count; i++)
+        if (s->engines[i].id == engine && s->engines[i].has_table)
+            vv_sha256_update(&c, s->engines[i].table.b, sizeof s->engines[i].table.b);
+    uint64_t first = x->has_end ? x->first : x->start_high_water;
+    for (size_t i = 0; i < s->data_bad_count; i++)
+        if (s->data_bad[i].last >= first && s->data_bad[i].first <= last) {
+            hash_u64(&c, s->data_bad[i].first);
+            hash_u64(&c, s->data_bad[i].last);
+        }
+    vv_sha256_final(&c, out);
+}
+
+static entry **bucket_of(vv_shelf *sh, const uint8_t key[32])
+{
+    return &sh->buckets[vv_be32(key) % BUCKETS];
+}
+
+static void unlink_use(vv_shelf *sh, entry *e)
+{
+    *(e->newer ? &e->newer->older : &sh->newest) = e->older;
+    *(e->older ? &e->older->newer : &sh->oldest) = e->newer;
+    e->newer = e->older = NULL;
+}
+
+static void link_newest(vv_shelf *sh, entry *e)
+{
+    e->older = sh->newest;
+    e->newer = NULL;
+    *(sh->newest ? &sh->newest->newer : &sh->oldest) = e;
+    sh->newest = e;
+}
+
+static void drop_profile(entry *e)
+{
+    vv_profile_free(e->profile);
+    e->profile = NULL;
+}
+
+static void drop_digest(vv_shelf *sh, entry *e)
+{
+    if (e->digest) {
+        sh->digest_bytes -= vv_digest_bytes(e->digest);
+        vv_budget_give(&sh->budget, vv_digest_bytes(e->digest));
+    }
+    vv_digest_free(e->digest);
+    e->digest = NULL;
+}
+
+static entry **growing_of(vv_shelf *sh, const vv_thread_ref *root)
+{
+    /* Stream ids end in random bits, engines and threads count up. */
+    return &sh->growing[(vv_be32(root->b + 12) ^ vv_be32(root->b + 20) * 31 ^ vv_be32(root->b + 28) * 131) % BUCKETS];
+}
+
+static void free_entry(vv_shelf *sh, entry *e)
+{
+    entry **growing = growing_of(sh, &e->root);
+    if (*growing == e)
+        *growing = NULL;
+    drop_profile(e);
+    drop_digest(sh, e);
+    free(e);
+}
+
+static void unlist(vv_shelf *sh, entry *e)
+{
+    entry **at = bucket_of(sh, e->key);
+    while (*at != e)
+        at = &(*at)->next;
+    *at = e->next;
+    unlink_use(sh, e);
+    e->listed = false;
+    sh->entries--;
+}
+
+/*
+ * Gives memory back, oldest use first, until so many bytes are free: profiles, then what is known of executions
+ * altogether. What somebody holds stays. True if there was something to give. Under the lock.
+ */
+static bool give_back(vv_shelf *sh, size_t n)
+{
+    bool gave = false;
+    for (entry *e = sh->oldest; e && vv_budget_left(&sh->budget) < n; e = e->newer)
+        if (!e->refs && e->profile) {
+            drop_profile(e);
+            gave = true;
+        }
+    for (entry *e = sh->oldest, *newer; e && vv_budget_left(&sh->budget) < n; e = newer) {
+        newer = e->newer;
+        if (e->refs)
+            continue;
+        unlist(sh, e);
+        free_entry(sh, e);
+        gave = true;
+    }
+    return gave;
+}
+
+/* The budget's: called by who loads, without the lock. */
+static bool make_room(void *cls, size_t n)
+{
+    vv_shelf *sh = cls;
+    pthread_mutex_lock(&sh->lock);
+    bool gave = give_back(sh, n);
+    pthread_mutex_unlock(&sh->lock);
+    return vv_tables_give_back(sh->tables, n) || gave;
+}
+
+static bool has_too_many(const vv_shelf *sh)
+{
+    return sh->entries > ENTRIES_MAX || sh->digest_bytes > sh->budget.max / DIGEST_SHARE;
+}
+
+static void trim_entries(vv_shelf *sh)
+{
+    for (entry *e = sh->oldest, *newer; e && has_too_many(sh); e = newer) {
+        newer = e->newer;
+        if (e->refs)
+            continue;
+        unlist(sh, e);
+        free_entry(sh, e);
+    }
+    give_back(sh, 1); /* what was forced upon the budget */
+}
+
+static entry *find_or_add(vv_shelf *sh, const uint8_t key[32])
+{
+    entry **bucket = bucket_of(sh, key);
+    entry *e = *bucket;
+    while (e && memcmp(e->key, key, sizeof e->key) != 0)
+        e = e->next;
+    if (e) {
+        unlink_use(sh, e);
+    } else {
+        e = calloc(1, sizeof *e);
+        if (!e)
+            return NULL;
+        memcpy(e->key, key, sizeof e->key);
+        e->listed = true;
+        e->next = *bucket;
+        *bucket = e;
+        sh->entries++;
+    }
+    link_newest(sh, e);
+    return e;
+}
+
+static void entry_unref(vv_shelf *sh, entry *e)
+{
+    if (--e->refs == 0) {
+        if (!e->listed)
+            free_entry(sh, e);
+        else
+            trim_entries(sh);
+    }
+}
+
+/*
+ * The fold of an earlier look at the same execution that nobody uses, to go on with; NULL where there is none. What
+ * was known of that look goes, or an execution that runs for days would leave a digest a second. Under the lock.
+ */
+static vv_fold *take_growing(vv_shelf *sh, const vv_stream *stream, const vv_execution *execution)
+{
+    entry *e = *growing_of(sh, &execution->root);
+    if (!e || !e->profile || e->refs || e->loading || e->data_high > stream->data_high
+        || memcmp(e->root.b, execution->root.b, sizeof e->root.b) != 0)
+        return NULL;
+    vv_fold *fold = e->profile->fold;
+    e->profile->fold = NULL;
+    unlist(sh, e);
+    free_entry(sh, e);
+    return fold;
+}
+
+static vv_code load_fold(vv_shelf *sh, const vv_store *store, const vv_stream *stream, const vv_execution *execution,
+                         vv_fold *former, vv_fold **ret, vv_error *err)
+{
+    if (!former)
+        return vv_fold_load(ret, store, stream, execution, &sh->budget, err);
+    vv_code rc = vv_fold_advance(&former, store, stream, execution, err);
+    if (rc == VV_OK)
+        *ret = former;
+    else
+        vv_fold_free(former);
+    return rc;
+}
+
+static vv_code load(vv_shelf *sh, const vv_store *store, const vv_stream *stream, const vv_execution *execution,
+                    vv_fold *former, vv_profile **ret_profile, vv_digest **ret_digest, vv_error *err)
+{
+    vv_fold *fold;
+    vv_code rc = load_fold(sh, store, stream, execution, former, &fold, err);
+    if (rc != VV_OK)
+        return rc;
+    vv_profile *p;
+    rc = vv_profile_new(&p, fold, sh->tables, store, stream, execution, err);
+    if (rc != VV_OK)
+        return rc;
+    rc = vv_digest_new(ret_digest, execution, p, err);
+    if (rc != VV_OK) {
+        vv_profile_free(p);
+        return rc;
+    }
+    p->fold->execution = NULL; /* the look may go before the profile does */
+    *ret_profile = p;
+    return VV_OK;
+}
+
+/* The digest as the index has it under that key; NULL where it has none. */
+static vv_digest *recall_digest(vv_index *index, const vv_execution *execution, const uint8_t key[32])
+{
+    vv_blob b = {0};
+    vv_digest *d = NULL;
+    if (!vv_index_summary(index, &execution->root, key, &b))
+        return NULL;
+    if (vv_digest_get(&d, b.p, b.n, NULL) != VV_OK)
+        d = NULL;
+    vv_blob_done(&b);
+    return d;
+}
+
+static void keep_digest(vv_index *index, const vv_execution *execution, const uint8_t key[32], const vv_profile *p,
+                        const vv_digest *d)
+{
+    if (!vv_digest_is_lasting(execution, p))
+        return;
+    vv_wr w = vv_wr_growing(VV_SUMMARY_MAX);
+    vv_digest_put(&w, d);
+    if (vv_wr_ok(&w))
+        vv_index_keep_summary(index, &execution->root, key, w.buf, w.len);
+    vv_wr_done(&w);
+}
+
+/*
+ * The digest alone from the index, else profile and digest. Takes former, which may go on; it is freed where it is not
+ * needed.
+ */
+static vv_code obtain(vv_shelf *sh, const vv_store *store, vv_index *index, const vv_stream *stream,
+                      const vv_execution *execution, const uint8_t signature[32], bool want_profile, vv_fold *former,
+                      vv_profile **ret_profile, vv_digest **ret_digest, vv_error *err)
+{
+    if (execution->status == VV_EXEC_RUNNING)
+        index = NULL;
+    uint8_t key[32];
+    if (index)
+        vv_digest_key(key, signature, store, stream, execution);
+    if (index && !want_profile && (*ret_digest = recall_digest(index, execution, key)) != NULL) {
+        vv_fold_free(former);
+        return VV_OK;
+    }
+    vv_code rc = load(sh, store, stream, execution, former, ret_profile, ret_digest, err);
+    if (rc == VV_OK && index)
+        keep_digest(index, execution, key, *ret_profile, *ret_digest);
+    return rc;
+}
+
+/* An entry with a digest, and a profile where one is asked for; one reference is the caller's. Under the lock. */
+static vv_code acquire(vv_shelf *sh, const vv_store *store, vv_index *index, const vv_stream *stream,
+                       const vv_execution *execution, bool want_profile, entry **ret, vv_error *err)
+{
+    uint8_t key[32];
+    signature(key, stream, execution);
+    entry *e = find_or_add(sh, key);
+    if (!e)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for an execution");
+    e->refs++;
+    uint64_t from = now_ns();
+    while (e->loading)
+        pthread_cond_wait(&sh->loaded, &sh->lock);
+    load_ns += now_ns() - from;
+    if (e->digest && (e->profile || !want_profile)) {
+        *ret = e;
+        return VV_OK;
+    }
+    e->loading = true;
+    e->root = execution->root;
+    e->data_high = stream->data_high;
+    vv_fold *former = take_growing(sh, stream, execution);
+    pthread_mutex_unlock(&sh->lock);
+    vv_profile *profile = NULL;
+    vv_digest *digest = NULL;
+    from = now_ns();
+    vv_code rc = obtain(sh, store, index, stream, execution, key, want_profile, former, &profile, &digest, err);
+    load_ns += now_ns() - from;
+    pthread_mutex_lock(&sh->lock);
+    e->loading = false;
+    pthread_cond_broadcast(&sh->loaded);
+    if (rc != VV_OK) {
+        if (e->listed && !e->digest)
+            unlist(sh, e);
+        entry_unref(sh, e);
+        return rc;
+    }
+    if (profile) {
+        profile->holder = e;
+        e->profile = profile;
+        if (!execution->has_end)
+            *growing_of(sh, &e->root) = e;
+    }
+    if (e->digest) {
+        vv_digest_free(digest);
+    } else {
+        digest->holder = e;
+        e->digest = digest;
+        sh->digest_bytes += vv_digest_bytes(digest);
+        vv_budget_force(&sh->budget, vv_digest_bytes(digest));
+    }
+    trim_entries(sh);
+    *ret = e;
+    return VV_OK;
+}
+
+vv_code vv_shelf_profile(vv_shelf *sh, const vv_store *store, vv_index *index, const vv_stream *stream,
+                         const vv_execution *execution, const vv_profile **ret, vv_error *err)
+{
+    entry *e;
+    pthread_mutex_lock(&sh->lock);
+    vv_code rc = acquire(sh, store, index, stream, execution, true, &e, err);
+    if (rc == VV_OK)
+        *ret = e->profile;
+    pthread_mutex_unlock(&sh->lock);
+    return rc;
+}
+
+vv_code vv_shelf_digest(vv_shelf *sh, const vv_store *store, vv_index *index, const vv_stream *stream,
+                        const vv_execution *execution, const vv_digest **ret, vv_error *err)
+{
+    entry *e;
+    pthread_mutex_lock(&sh->lock);
+    vv_code rc = acquire(sh, store, index, stream, execution, false, &e, err);
+    if (rc == VV_OK)
+        *ret = e->digest;
+    pthread_mutex_unlock(&sh->lock);
+    return rc;
+}
+
+void vv_shelf_release(vv_shelf *sh, void *holder)
+{
+    pthread_mutex_lock(&sh->lock);
+    entry_unref(sh, holder);
+    pthread_mutex_unlock(&sh->lock);
+}
+
+void vv_shelf_free(vv_shelf *sh)
+{
+    if (!sh)
+        return;
+    while (sh->oldest) {
+        entry *e = sh->oldest;
+        unlist(sh, e);
+        free_entry(sh, e);
+    }
+    vv_tables_free(sh->tables);
+    pthread_cond_destroy(&sh->loaded);
+    pthread_mutex_destroy(&sh->lock);
+    free(sh);
+}
+
+uint64_t vv_shelf_load_ns(bool reset)
+{
+    uint64_t ns = load_ns;
+    if (reset)
+        load_ns = 0;
+    return ns;
+}
