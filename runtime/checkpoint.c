@@ -7,7 +7,8 @@
 #include "runtime/process.h"
 #include "runtime/session.h"
 
-static const uint64_t look_ns = 10000000;
+static const uint64_t look_ns = 10000000, longest_ns = 100000000;
+enum { PART = 20 }; /* the consumer's time over what looks take of it: at thousands of executions each takes ms */
 
 /* What a slot shows once its execution was handed off. */
 static varve_execution_state gone;
@@ -82,7 +83,6 @@ void vv_checkpoint_take(varve_session *s, bool published)
     uint64_t now = vv_clock_monotonic_ns();
     if (!published && now < c->next_ns)
         return;
-    c->next_ns = now + look_ns;
     varve_stream_state st = {.meta_high_water = vv_wstore_high(s->store, VV_PLANE_META),
                              .data_high_water = vv_wstore_high(s->store, VV_PLANE_DATA),
                              .health_high_water = vv_wstore_high(s->store, VV_PLANE_HEALTH),
@@ -96,6 +96,8 @@ void vv_checkpoint_take(varve_session *s, bool published)
     c->stream = st;
     c->oldest_ns = !pending ? 0 : published || !c->oldest_ns ? now : c->oldest_ns;
     pthread_mutex_unlock(&c->lock);
+    uint64_t end = vv_clock_monotonic_ns(), pause = PART * (end - now);
+    c->next_ns = end + (pause < look_ns ? look_ns : pause > longest_ns ? longest_ns : pause);
 }
 
 void vv_checkpoint_leave(varve_session *s, vv_slot *slot)

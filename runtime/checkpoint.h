@@ -1,8 +1,9 @@
 /*
  * Checkpoints: what a stream and its executions have come to, for any thread to read while they run.
  *
- * The consumer takes a look after each publication, and else at most every 10 ms; a reader copies the last look. Both
- * do so under one lock that is never held over anything slow, so that neither waits for the other's work.
+ * The consumer takes a look after each publication, and else at most every 10 ms and for a twentieth of its time; a
+ * reader copies the last look. Both do so under one lock that is never held over anything slow, so that neither waits
+ * for the other's work.
  */
 #pragma once
 

@@ -87,6 +87,7 @@ bool vv_fact_room(vv_decoder *d, vv_exec *x, bool manual)
         (make_room(d, x) && vv_facts_room(&x->facts, d->governor, manual, x->flight_batch)))
         return true;
     vv_health_bump(x, VV_H_evidence_queue_full, 1);
+    atomic_fetch_add_explicit(&d->facts_lost, 1, memory_order_relaxed);
     return false;
 }
 

@@ -35,6 +35,7 @@ typedef struct {
     vv_accounting over;      /* sums of the executions that are dropped */
     vv_objects objects;      /* captured values */
     const vv_wstore *store;  /* that they go to */
+    _Atomic uint64_t facts_lost; /* without memory */
     uint64_t fact_count;     /* queued, all executions */
     uint64_t fact_limit;     /* as many call for a publication */
     uint64_t facts_due;      /* the count at which the next one is asked for */

@@ -353,6 +353,8 @@ void varve_session_status(const varve_session *session, varve_status *ret_status
         ret_status->reason = s->unflushed;
     else if (!*ret_status->reason && (ret_status->records_lost || ret_status->roots_refused))
         ret_status->reason = "some calls or executions found no memory and were not recorded";
+    else if (!*ret_status->reason && atomic_load(&s->decoder.facts_lost))
+        ret_status->reason = "calls are counted, but some spans, values or threads found no memory and are missing";
 }
 
 bool varve_flush(varve_session *session, uint64_t timeout_ms)

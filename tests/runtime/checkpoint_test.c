@@ -120,6 +120,29 @@ START_TEST(gate_high_water_moves_after_the_directory_fsync)
 }
 END_TEST
 
+/* A look takes a twentieth of the time until the next one at most, which is 10 ms at least and 100 ms at most. */
+START_TEST(looks_take_little_time)
+{
+    enum { ROOTS = 200, MS = 1000000 };
+    rig g = rig_stepped(store_make(), PLENTY, NULL);
+    varve_root *roots[ROOTS];
+    varve_thread *threads[ROOTS];
+    for (unsigned i = 0; i < ROOTS; i++)
+        roots[i] = varve_root_begin(g.engine, NULL, &threads[i]);
+    settle(g.session);
+    uint64_t before = vv_clock_monotonic_ns();
+    vv_checkpoint_take(g.session, true);
+    uint64_t after = vv_clock_monotonic_ns(), most = 20 * (after - before);
+    most = most < 10 * MS ? 10 * MS : most > 100 * MS ? 100 * MS : most;
+    uint64_t next = g.session->checkpoint.next_ns;
+    ck_assert(next >= before + 10 * MS && next <= after + most);
+    for (unsigned i = 0; i < ROOTS; i++)
+        execution_end(roots[i], threads[i]);
+    varve_session_close(g.session);
+    rig_remove(&g);
+}
+END_TEST
+
 /* Each of the process's counters moves where it is meant to. */
 START_TEST(gate_process_counters)
 {
@@ -245,6 +268,7 @@ int main(void)
     TCase *t = test_case("all", 60);
     tcase_add_test(t, gate_checkpoints_of_a_life);
     tcase_add_test(t, gate_high_water_moves_after_the_directory_fsync);
+    tcase_add_test(t, looks_take_little_time);
     tcase_add_test(t, gate_process_counters);
     tcase_add_test(t, off);
     tcase_add_test(t, asked_all_the_time);

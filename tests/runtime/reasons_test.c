@@ -173,6 +173,9 @@ static void no_room_for_a_fact(run *r)
     r->g.session->decoder.relieve = NULL; /* a publication in between would make room */
     settle_denied(r, VV_OWN_EVIDENCE);
     r->g.session->decoder.relieve = relieve;
+    varve_status st;
+    varve_session_status(r->g.session, &st);
+    ck_assert_str_eq(st.reason, "calls are counted, but some spans, values or threads found no memory and are missing");
     finish_child(a);
     finish_child(b);
 }
