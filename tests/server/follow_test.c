@@ -288,7 +288,7 @@ static const char *hear(vv_follower *f)
 
 static const char *cursor_in(const char *text)
 {
-    static char cursor[64];
+    static _Thread_local char cursor[64];
     const char *from = strstr(text, "\"cursor\":\"");
     ck_assert_ptr_nonnull(from);
     ck_assert_int_eq(sscanf(from, "\"cursor\":\"%63[^\"]", cursor), 1);
