@@ -2,6 +2,7 @@
 
 #include "server/pages.h"
 
+#include "server/hub.h"
 #include "server/routes.h"
 #include "views/flame.h"
 
@@ -39,7 +40,7 @@ void vv_page_meta(vv_json *j, const vv_page_facts *facts)
     static const char *const formats[] = {"profiles-v1", "tar", "tar.gz", "tar.zst", "zip"};
     static const char *const encodings[] = {"gzip", "zstd"};
     static const char *const features[] = {"executions", "functions", "flame", "spans", "errors", "threads",
-                                           "contexts", "search", "values", "as_of", "live"};
+                                           "contexts", "search", "values", "as_of", "live", "follow"};
     vv_json_obj(j);
     vv_json_kv_cstr(j, "api", "v1");
     vv_json_kv_cstr(j, "version", PACKAGE_VERSION);
@@ -58,6 +59,8 @@ void vv_page_meta(vv_json *j, const vv_page_facts *facts)
     vv_json_kv_u64(j, "issues", VV_EVIDENCE_ISSUES);
     vv_json_kv_u64(j, "value_body_bytes", VV_VALUE_BODY_MAX);
     vv_json_kv_u64(j, "value_json_bytes", VV_VALUE_BYTES_MAX);
+    vv_json_kv_u64(j, "followers", VV_HUB_PLACES);
+    vv_json_kv_u64(j, "follow_wait_seconds", VV_HUB_WAIT_MAX);
     vv_json_end_obj(j);
     words_json(j, "encodings", encodings, VV_ARRAY_LEN(encodings));
     words_json(j, "features", features, VV_ARRAY_LEN(features));

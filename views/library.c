@@ -15,7 +15,7 @@
 
 enum {
     LOOKS = 1024,              /* former looks that as_of may name */
-    LOOK_BYTES = 64 << 20,     /* memory of all former looks together */
+    LOOK_BYTES = 32 << 20,     /* memory of all former looks together */
     PLACE_TRIES = 8,           /* of a store that is made, or replaced, while it is opened */
 };
 
