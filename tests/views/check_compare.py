@@ -563,6 +563,17 @@ def check_sandwich(scope, which):
             equal(which + " denominators", single["denominators"], got[key + "_denominators"])
 
 
+def check_sides(scope, **query):
+    """Each side of a comparison is the answer about its executions alone, whatever is drawn of them."""
+    got = scope.get("/api/v1/flame", max_nodes=1000000, **query)
+    for key, side in (("head", scope.heads), ("base", scope.bases)):
+        pairs = [("execution", c.execution.ident) for c in side] + [("max_nodes", 1000000), *query.items()]
+        status, single = scope.server.ask("/api/v1/flame", pairs)
+        equal("status", 200, status)
+        equal("%s of %s" % (key, query), rows_by_name(single, None), rows_by_name(got, key))
+        equal("%s denominators of %s" % (key, query), single["denominators"], got[key + "_denominators"])
+
+
 def rows_by_name(answer, side):
     """{names from the top: numbers} of rows that count something."""
     found, chains = {}, []
@@ -646,6 +657,10 @@ def check_store(varve, path):
                 for query in ({"max_nodes": 2}, {"width": 5}, {"depth": 1}, {"max_nodes": 7, "width": 9}):
                     for metric in METRICS[:5:2]:
                         check_folded(scope, metric, **query)
+                for query in ({"order": "bottom_up", "metric": "calls"}, {"transform": "hide:e"},
+                              {"transform": "focus:a", "order": "bottom_up"}, {"edges": "call", "metric": "self_ns"},
+                              {"transform": "collapse:s", "metric": "errors"}, {"transform": "only_user"}):
+                    check_sides(scope, **query)
                 check_sandwich(scope, "callers")
                 check_sandwich(scope, "callees")
         for at, scope in enumerate(scopes):
