@@ -3,6 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -21,6 +24,7 @@ extern char **environ;
 
 #define DRAIN_NS UINT64_C(10000000000)
 #define SECOND_NS UINT64_C(1000000000)
+enum { MMAP_MIN = 256 * 1024, ARENAS = 8 };
 enum { MEMORY_DEFAULT_MIB = 512, TOKEN_MIN = 16, TOKEN_MAX = 256, HOSTS_MAX = 16 };
 
 /* The token: one line of printable characters without blanks. */
@@ -157,6 +161,19 @@ static int serve(const vv_cli *c, const vv_server_options *so, const vv_http_opt
     return status;
 }
 
+/*
+ * What one long answer took goes back to the system with it, on whichever of the many threads: the C library would keep
+ * it, the more of it the larger it was.
+ */
+static void give_memory_back(void)
+{
+#ifdef __GLIBC__
+    mallopt(M_MMAP_THRESHOLD, MMAP_MIN);
+    mallopt(M_TRIM_THRESHOLD, MMAP_MIN);
+    mallopt(M_ARENA_MAX, ARENAS);
+#endif
+}
+
 static int run(const vv_cli *c)
 {
     char token[TOKEN_MAX + 1];
@@ -194,6 +211,7 @@ static int run(const vv_cli *c)
         if (vv_log_open(&ho.log, vv_cli_value(c, "log"), &err) != VV_OK)
             return vv_cli_fail_error(&err, "log", NULL);
     }
+    give_memory_back();
     status = serve(c, &so, &ho, idle * SECOND_NS);
     vv_log_close(ho.log);
     return status;
