@@ -5,6 +5,7 @@
 #include "server/hub.h"
 #include "server/routes.h"
 #include "views/flame.h"
+#include "views/listing.h"
 
 void vv_page_index(vv_json *j, const vv_page_facts *facts)
 {
@@ -39,8 +40,10 @@ void vv_page_meta(vv_json *j, const vv_page_facts *facts)
 {
     static const char *const formats[] = {"profiles-v1", "tar", "tar.gz", "tar.zst", "zip"};
     static const char *const encodings[] = {"gzip", "zstd"};
-    static const char *const features[] = {"executions", "functions", "flame", "spans", "errors", "threads",
-                                           "contexts", "search", "values", "as_of", "live", "follow"};
+    static const char *const features[] = {
+        "executions", "functions", "flame", "bottom_up", "transforms", "callers",    "callees",    "contexts", "spans",
+        "errors",     "threads",   "logs",  "values",    "search",     "checkpoint", "comparison", "merging",  "store",
+        "segments",   "follow",    "as_of", "live"};
     vv_json_obj(j);
     vv_json_kv_cstr(j, "api", "v1");
     vv_json_kv_cstr(j, "version", PACKAGE_VERSION);
@@ -54,7 +57,9 @@ void vv_page_meta(vv_json *j, const vv_page_facts *facts)
     vv_json_u64(j, VV_SEGMENT_VERSION);
     vv_json_end_arr(j);
     vv_json_kv_obj(j, "limits");
-    vv_json_kv_u64(j, "page", 1000);
+    vv_json_kv_u64(j, "page", VV_PAGE_MAX);
+    vv_json_kv_u64(j, "executions", VV_QUERY_EXECUTIONS);
+    vv_json_kv_u64(j, "transforms", VV_QUERY_TRANSFORMS);
     vv_json_kv_u64(j, "flame_nodes", VV_FLAME_MAX_NODES_LIMIT);
     vv_json_kv_u64(j, "issues", VV_EVIDENCE_ISSUES);
     vv_json_kv_u64(j, "value_body_bytes", VV_VALUE_BODY_MAX);

@@ -45,6 +45,19 @@ tar -xf "$top_srcdir/tests/fixtures/demo-store.tar" -C "$dir"
 start "$dir"
 api=$url/api/v1
 port=${url##*:}
+# Every answer goes through a proxy that holds it against the API's own description.
+PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE
+proxy=
+if python3 -c 'import jsonschema' 2>/dev/null; then
+    get "$api/openapi.json" >"$dir/openapi.json"
+    mkfifo "$dir/proxy"
+    python3 "$top_srcdir/tests/server/answers.py" "$dir/openapi.json" "$dir/report" >"$dir/proxy" &
+    proxy=$!
+    servers[$proxy]=
+    read -r http_proxy <"$dir/proxy"
+    export http_proxy=127.0.0.1:$http_proxy
+fi
 
 # Pages
 has "/ is plain text for curl" "curl -s '$url/api/v1/executions'" "$(get "$url/")"
@@ -536,6 +549,15 @@ s.sendall(b"llo")
 print(s.recv(100).split()[1].decode())' "$url" 2>&1)"
 ended
 is "an idle server ends" 0 $?
+
+if [ -n "$proxy" ]; then
+    kill $proxy
+    wait $proxy 2>/dev/null
+    unset "servers[$proxy]"
+    is "every answer is as the API describes it" "" "$(sed '$d' "$dir/report" | sort -u | head -n 10)"
+    [ "$(sed -n '$s/ answers$//p' "$dir/report")" -gt 300 ]
+    ok "all were looked at"
+fi
 
 echo "1..$n"
 exit $failed

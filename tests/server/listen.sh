@@ -167,6 +167,33 @@ is "without the token" "GET /api/v1/meta?a=1&b=2 303" "$(sed -n 3p "$log" | cut 
 is "HEAD has no body" "HEAD /api/v1/executions 200 0" "$(sed -n 5p "$log" | cut -d' ' -f2-5)"
 [ "$(sed -n 7p "$log" | wc -c)" -lt 1024 ]
 ok "a long target is cut"
+# What a token opens, and what it does not
+bearer() { code -H "Authorization: $1" "$url/api/v1"; }
+is "the scheme's case does not matter" 200 "$(bearer 'bearer 0123456789abcdefgh')"
+for wrong in 'Basic 0123456789abcdefgh' 'Bearer 0123456789abcdefg' 'Bearer 0123456789abcdefghi' 'Bearer ' 'Bearer' '0123456789abcdefgh'; do
+    is "Authorization: $wrong" 401 "$(bearer "$wrong")"
+done
+for target in / /main.js /api/v1 /api/v1/openapi.json /api/v1/executions /api/v1/follow /nothing; do
+    is "$target without it" 401 "$(code "$url$target")"
+done
+is "which tells nothing" 0 "$(curl -s "$url/" | grep -c 0123456789abcdef)"
+trade() { curl -s -m 60 -o /dev/null -D - "$@" | tr -d '\r'; }
+trade "$url/api/v1/executions?limit=1&%74oken=0123456789abcdefgh&q=a" >"$dir/trade"
+is "traded, its name in escapes" "HTTP/1.1 303 See Other" "$(head -n 1 "$dir/trade")"
+is "for the address without it" "Location: /api/v1/executions?limit=1&q=a" "$(grep -i '^Location' "$dir/trade")"
+is "and a cookie" "; Path=/; HttpOnly; SameSite=Strict" \
+    "$(sed -n 's/^Set-Cookie: varve_[0-9]*=[0-9a-f]\{64\}//p' "$dir/trade")"
+is "which is not the token" 0 "$(grep -c 0123456789abcdefgh "$dir/trade")"
+cookie=$(sed -n 's/^Set-Cookie: \([^;]*\);.*/\1/p' "$dir/trade")
+is "the cookie" 200 "$(code -H "Cookie: a=b; $cookie; c=d" "$url/api/v1")"
+for wrong in "${cookie}0" "${cookie%?}" "x$cookie" "${cookie%%=*}=" "${cookie%%=*}=0123456789abcdefgh" "varve_1=${cookie#*=}"; do
+    is "Cookie: ${wrong%%=*}=..." 401 "$(code -H "Cookie: $wrong" "$url/api/v1")"
+done
+is "no other host's address" "Location: /" "$(trade "$url//evil.example/?token=0123456789abcdefgh" | grep -i '^Location')"
+is "a wrong token as a parameter" 401 "$(code "$url/?token=0123456789abcdefgi")"
+is "beside a right one" 400 "$(code "$url/?token=0123456789abcdefgi&token=0123456789abcdefgh")"
+is "of another host" 421 "$(code -H 'Host: evil.example' "$url/?token=0123456789abcdefgh")"
+is "of another origin" 403 "$(code -H 'Origin: http://evil.example' "$url/?token=0123456789abcdefgh")"
 mv "$log" "$log.1"
 kill -HUP $server
 code "${auth[@]}" "$url/api/v1" >/dev/null
@@ -175,6 +202,7 @@ until_true renewed
 has "SIGHUP opens it anew" "GET /api/v1 200" "$(cat "$log")"
 stop
 is "it ends well" 0 $?
+is "no token in all of the log, nor a cookie" 0 "$(cat "$log" "$log.1" | grep -cE '0123456789abcdef|[0-9a-f]{64}')"
 # A log that nobody reads
 mkfifo "$dir/pipe"
 sleep 600 <"$dir/pipe" &

@@ -162,7 +162,8 @@ def bounded(t, server, nodes, measure):
         for s in [server.begin(WHOLE) for _ in range(SLOW)]:
             s.close()
     t.ok(until(lambda: server.status("Threads") <= threads and server.descriptors() <= files),
-         "clients that hang up leave nothing", "%d threads, %d files" % (server.status("Threads"), server.descriptors()))
+         "clients that hang up leave nothing",
+         "%d threads, %d files" % (server.status("Threads"), server.descriptors()))
     t.ok(not measure or until(lambda: server.resident() < before + NODE_BYTES * nodes), "nor their memory",
          "%d bytes, then %d" % (before, server.resident()))
     t.ok(server.get(WHOLE) == (status, length, digest), "the answer is still the same")

@@ -130,7 +130,8 @@ class Run:
         return rng.choice((
             ("flame", "/api/v1/flame?" + urlencode({"execution": ident, "ids": 1}), check_flame, ident),
             ("flame", "/api/v1/flame?" + urlencode({"execution": ident, "metric": "self_ns"}), check_flame, ident),
-            ("functions", "/api/v1/functions?" + urlencode({"execution": ident, "limit": 1000}), check_functions, ident),
+            ("functions", "/api/v1/functions?" + urlencode({"execution": ident, "limit": 1000}),
+             check_functions, ident),
             ("execution", one, check_execution, ident),
             ("executions", "/api/v1/executions", check_list, None),
             ("spans", one + "/spans?limit=50&order=-duration", check_spans, None),
