@@ -63,7 +63,10 @@ class Server:
         return status, json.loads(body).get("parameter")
 
     def memory(self):
-        """The most that it has held, in KiB."""
+        """The most that it has held, in KiB; 0 where a sanitizer keeps what is freed."""
+        with open(f"/proc/{self.process.pid}/maps") as file:
+            if re.search("lib[at]san", file.read()):
+                return 0
         with open(f"/proc/{self.process.pid}/status") as file:
             return next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
 
