@@ -247,8 +247,9 @@ def compare(lived, fresh):
     for path in paths:
         a, b = ask(lived.port, path), ask(fresh.port, path)
         if (a[0], a[2]) != (b[0], b[2]):
-            fail("%s: the server that lived answers %d, the fresh one %d%s"
-                 % (path, a[0], b[0], "" if a[0] != b[0] else ", other bytes"))
+            at = len(os.path.commonprefix([a[2], b[2]]))
+            fail("%s: the server that lived answers %d, the fresh one %d; from byte %d on %s and %s"
+                 % (path, a[0], b[0], at, a[2][max(at - 40, 0):at + 80], b[2][max(at - 40, 0):at + 80]))
     return len(paths)
 
 

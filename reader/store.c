@@ -225,6 +225,14 @@ size_t vv_store_bytes(const vv_store *s, const vv_store *former)
     return n;
 }
 
+bool vv_store_shares_all(const vv_store *a, const vv_store *b)
+{
+    bool same = a->stream_count == b->stream_count;
+    for (size_t i = 0; i < a->stream_count && same; i++)
+        same = a->streams[i].core == b->streams[i].core;
+    return same;
+}
+
 void vv_store_free(vv_store *s)
 {
     if (!s)

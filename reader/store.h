@@ -103,6 +103,8 @@ const vv_stream *vv_store_stream(const vv_store *s, const vv_euid *euid);
 bool vv_stream_same(const vv_stream *a, const vv_stream *b);
 /* Memory that this look holds and the former one (may be NULL) does not; about. */
 size_t vv_store_bytes(const vv_store *s, const vv_store *former);
+/* Nothing at all was read anew between the two looks. */
+bool vv_store_shares_all(const vv_store *a, const vv_store *b);
 const vv_execution *vv_stream_execution(const vv_stream *s, const vv_thread_ref *root);
 
 /*

@@ -445,7 +445,7 @@ static vv_code list_planes(vv_stream *s, struct vv_stream_core *c, vv_source *so
 static bool is_unchanged(const vv_stream *s, const struct vv_stream_core *c, const vv_stream *former)
 {
     return former && !former->failed && former->alive == s->alive && vv_seg_list_same(&c->meta, &former->core->meta) &&
-           vv_seg_list_same(&c->data, &former->core->data);
+           vv_seg_list_same(&c->data, &former->core->data) && vv_seg_list_same(&c->health, &former->core->health);
 }
 
 vv_stream vv_stream_share(const vv_stream *s)

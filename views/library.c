@@ -157,6 +157,14 @@ static void push_look(vv_library *l, look_entry *e)
     l->turns++;
 }
 
+/* The same state, as far as anybody can see: of what is new (terms of an end to come) later looks must not lose it. */
+static void renew_look(vv_library *l, look_entry *e)
+{
+    vv_place_close(look_unref(l->present)); /* not closed: the library is a user */
+    l->former[0] = e;
+    l->present = e;
+}
+
 static void leave_place(vv_library *l)
 {
     if (l->watch)
@@ -209,7 +217,7 @@ static vv_code open_place(vv_library *l, bool check, vv_error *err)
     return vv_fail(err, VV_ERR_NOTFOUND, "the store comes and goes");
 }
 
-static vv_code keep_look(vv_library *l, vv_store *store, vv_error *err)
+static vv_code keep_look(vv_library *l, vv_store *store, bool renews, vv_error *err)
 {
     look_entry *e = calloc(1, sizeof *e);
     if (!e) {
@@ -224,7 +232,10 @@ static vv_code keep_look(vv_library *l, vv_store *store, vv_error *err)
     pthread_mutex_lock(&l->lock);
     e->place = l->place;
     e->place->refs++;
-    push_look(l, e);
+    if (renews)
+        renew_look(l, e);
+    else
+        push_look(l, e);
     pthread_mutex_unlock(&l->lock);
     return VV_OK;
 }
@@ -255,11 +266,12 @@ static vv_code take_look(vv_library *l, vv_error *err)
         vv_place_retain(l->place, store);
         if (l->watch)
             vv_watch_looked(l->watch, store, began, now_ns());
-        const look_entry *p = l->present;
-        if (p && memcmp(p->store->generation, store->generation, sizeof store->generation) == 0)
+        const vv_store *p = l->present ? l->present->store : NULL;
+        bool renews = p && memcmp(p->generation, store->generation, sizeof store->generation) == 0;
+        if (renews && vv_store_shares_all(p, store))
             vv_store_free(store);
         else
-            rc = keep_look(l, store, err);
+            rc = keep_look(l, store, renews, err);
     }
     if (l->watch && rc != VV_OK && rc != VV_ERR_NOTFOUND)
         vv_watch_looked(l->watch, NULL, began, now_ns());
