@@ -119,7 +119,7 @@ void vv_fold_free(vv_fold *f);
 /*
  * Brings a fold up to a newer look at the same execution by reading only the new groups; where the past changed too (a
  * repaired segment, a hard error) it is loaded afresh. execution belongs to the new store, which must outlive the fold.
- * After an error the fold is good for vv_fold_free only.
+ * After an error *f is NULL, or good for vv_fold_free only.
  */
 VV_MUST_CHECK vv_code vv_fold_advance(vv_fold **f, const vv_store *store, const vv_stream *stream,
                                       const vv_execution *execution, vv_error *err);

@@ -231,13 +231,10 @@ vv_code vv_fold_advance(vv_fold **f, const vv_store *store, const vv_stream *str
     vv_fold_build *b = (vv_fold_build *)*f;
     vv_load_range r = range_of(stream, execution);
     if (!can_go_on(b, &r)) {
-        vv_fold *fresh;
-        vv_code rc = vv_fold_load(&fresh, store, stream, execution, b->f.budget, err);
-        if (rc != VV_OK)
-            return rc;
-        vv_fold_free(*f);
-        *f = fresh;
-        return VV_OK;
+        vv_budget *budget = b->f.budget;
+        vv_fold_free(*f); /* first: the budget need not hold both */
+        *f = NULL;
+        return vv_fold_load(f, store, stream, execution, budget, err);
     }
     uint64_t done = b->range.first > b->range.last ? 0 : b->range.last;
     b->range = r;

@@ -729,6 +729,9 @@ START_TEST(memory_is_bounded)
         if (rc == VV_OK) {
             ck_assert_uint_le(f->bytes, max);
             ck_assert_uint_eq(budget.used, f->bytes);
+            /* One that has ended is loaded afresh, in the same room. */
+            ck_assert(vv_fold_advance(&f, t.store, s, &s->executions[0], &err) == VV_OK);
+            ck_assert_uint_eq(budget.used, f->bytes);
             vv_fold_free(f);
         }
         ck_assert_uint_eq(budget.used, 0);
