@@ -489,7 +489,8 @@ vv_code vv_flame_build(vv_flame *ret, const vv_tree *t, const vv_flame_options *
     if (rc == VV_OK)
         rc = choose_tops(&w, &f, err);
     if (rc == VV_OK) {
-        compute_need(&w);
+        if (o->width || t->node_count > o->max_nodes) /* else all stay, whatever they need */
+            compute_need(&w);
         vv_u128 least = half_pixel(f.of_root, o->width), dropped = surely_dropped_below(&w);
         select_nodes(&w, least > dropped ? least : dropped);
         rc = limit_nodes(&w, &f, err);
