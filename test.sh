@@ -76,7 +76,7 @@ stage_clang() {
 stage_asan() {
     one "build with AddressSanitizer and UBSan" build_in build-asan --enable-werror --with-check --enable-debug --enable-sanitizers CC=gcc CFLAGS="-O1 -g"
     # Fewer seeds than the plain build takes: each is an order slower here.
-    VV_CRASH_RUNS=40 VV_SEEDS=50 suite build-asan check
+    VV_CRASH_RUNS=40 VV_DIFFERENTIAL_SEEDS=50 VV_SEEDS=5 VV_GROWTH_SEEDS=4 VV_ANSWERS=3000 suite build-asan check
 }
 
 stage_tsan() {
@@ -100,7 +100,8 @@ distcheck() {
         chown -R nobody "$tmp"
         user="runuser -u nobody --"
     fi
-    $user env HOME="$tmp/home" TMPDIR="$tmp" VV_QUICK=1 sh -c "
+    $user env HOME="$tmp/home" TMPDIR="$tmp" VV_QUICK=1 VV_CRASH_RUNS=20 \
+        VV_DIFFERENTIAL_SEEDS=20 VV_SEEDS=2 VV_GROWTH_SEEDS=2 sh -c "
         cd '$tmp/build' && '$tmp/varve/configure' -q && make -s -j2 distcheck VERBOSE=1"
     local status=$?
     chmod -R u+w "$tmp"

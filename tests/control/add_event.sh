@@ -51,7 +51,7 @@ build_control() { # output source...
     shift
     # shellcheck disable=SC2046 # lists of words
     $cc -std=gnu11 -O0 -w -DVV_CONTRACTS=1 -I"$work/tree" -I"$build" $(pkg-config --cflags check) \
-        "$work"/tree/control/block.c "$work"/tree/control/contract.c "$work"/tree/control/detach.c \
+        "$work"/tree/base/os_thread.c "$work"/tree/control/block.c "$work"/tree/control/contract.c "$work"/tree/control/detach.c \
         "$work"/tree/control/events.c "$work"/tree/control/gate.c "$work"/tree/control/host.c \
         "$work"/tree/control/info.c "$work"/tree/control/mapping.c "$work"/tree/control/table.c \
         "$@" -o "$out" $(pkg-config --libs check) -pthread >"$work/log" 2>&1

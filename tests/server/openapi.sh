@@ -1,5 +1,6 @@
 #!/bin/sh
 # Every answer against the OpenAPI document.
+[ -z "${VV_QUICK:-}" ] || { echo "1..0 # SKIP a quick run"; exit 0; }
 for tool in python3 zstd; do
     command -v $tool >/dev/null || { echo "1..0 # SKIP no $tool"; exit 0; }
 done
