@@ -79,9 +79,9 @@ vv_code vv_library_open(vv_library **ret, const char *arg, size_t max_bytes, uin
     return VV_OK;
 }
 
-size_t vv_library_max_bytes(const vv_library *l)
+vv_budget *vv_library_budget(vv_library *l)
 {
-    return vv_shelf_max_bytes(l->shelf);
+    return vv_shelf_budget(l->shelf);
 }
 
 vv_code vv_library_use_index(vv_library *l, const vv_index_options *o, vv_error *err)

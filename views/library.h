@@ -32,8 +32,8 @@ VV_MUST_CHECK vv_code vv_library_open(vv_library **ret, const char *arg, size_t 
  * it points to outlives the library. Answers are the same with and without.
  */
 VV_MUST_CHECK vv_code vv_library_use_index(vv_library *l, const vv_index_options *o, vv_error *err);
-/* As it was opened with. */
-size_t vv_library_max_bytes(const vv_library *l);
+/* What it loads comes out of this; so does what is made of several executions. It lives as long as the library. */
+vv_budget *vv_library_budget(vv_library *l);
 /*
  * Lets the library watch the store, so that a look is taken only when something may have changed (reader/watch.h):
  * before the first look. notice (may be NULL) is told each look that becomes the present one, NULL where there is no

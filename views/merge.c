@@ -40,7 +40,6 @@ typedef struct {
     entry *entries;
     rest *rests[VV_SIDES];
     uint32_t count, cap;
-    size_t max_bytes;
     vv_merge_visit *visit;
     void *cls;
 } work;
@@ -50,14 +49,17 @@ static vv_code no_memory(vv_error *err)
     return vv_fail(err, VV_ERR_NOMEM, "no memory for a tree of several executions");
 }
 
-/* All that the tree holds for a node, in the end too. */
-static vv_code check_room(const work *w, size_t cap, vv_error *err)
+/* Takes all that the tree holds for so many nodes, in the end too, and for the names so far. */
+static vv_code take_room(const work *w, size_t cap, vv_error *err)
 {
+    vv_merged *m = w->m;
     size_t sides = w->scope->compares ? VV_SIDES : 1;
     size_t each = sizeof(entry) + 2 * sizeof(identity)
         + (sides + 1) * (sizeof(rest) + sizeof(vv_counters) + sizeof(vv_node) + 4 * sizeof(uint32_t));
-    if (cap > w->max_bytes / each)
+    size_t held = cap * each + m->texts.used, more = held > m->bytes ? held - m->bytes : 0;
+    if (!vv_budget_take(m->budget, more))
         return vv_fail(err, VV_ERR_LIMIT, "the executions together have more contexts than memory is set aside for");
+    m->bytes += more;
     return VV_OK;
 }
 
@@ -74,7 +76,7 @@ static bool enlarge(void *array, size_t n, size_t each)
 static vv_code grow(work *w, vv_error *err)
 {
     size_t cap = w->cap ? (size_t)w->cap * 2 : 256;
-    vv_code rc = cap > UINT32_MAX / 2 ? no_memory(err) : check_room(w, cap, err);
+    vv_code rc = cap > UINT32_MAX / 2 ? no_memory(err) : take_room(w, cap, err);
     if (rc != VV_OK)
         return rc;
     bool good = enlarge(&w->entries, cap, sizeof *w->entries);
@@ -331,9 +333,9 @@ static vv_code finish(work *w, vv_error *err)
 
 vv_code vv_merged_make(vv_merged *ret, vv_scope *s, vv_merge_visit *visit, void *cls, vv_error *err)
 {
-    *ret = (vv_merged){.texts = vv_arena_init(TEXTS_MAX)};
+    *ret = (vv_merged){.budget = s->count ? vv_library_budget(s->items[0].library) : NULL};
+    ret->texts = vv_arena_init(vv_budget_max(ret->budget) < TEXTS_MAX ? vv_budget_max(ret->budget) : TEXTS_MAX);
     work w = {.scope = s, .m = ret, .visit = visit, .cls = cls};
-    w.max_bytes = s->count ? vv_library_max_bytes(s->items[0].library) : 0;
     vv_map_init(&w.map, sizeof(identity));
     vv_map_init(&w.functions, 32);
     vv_code rc = vv_scope_fold(s, add_execution, &w, err);
@@ -358,5 +360,6 @@ void vv_merged_done(vv_merged *m)
         free(m->numbers[side]);
     free(m->on);
     vv_arena_done(&m->texts);
+    vv_budget_give(m->budget, m->bytes);
     *m = (vv_merged){.on = NULL};
 }

@@ -13,6 +13,8 @@ typedef struct {
     bool (*on)[VV_SIDES];    /* by node: the sides that have it */
     vv_counters *numbers[VV_SIDES + 1];
     vv_arena texts;          /* names and keys */
+    vv_budget *budget;       /* the library's */
+    size_t bytes;            /* taken out of it */
 } vv_merged;
 
 /*

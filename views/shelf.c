@@ -67,9 +67,9 @@ vv_shelf *vv_shelf_new(size_t max_bytes)
     return sh;
 }
 
-size_t vv_shelf_max_bytes(const vv_shelf *sh)
+vv_budget *vv_shelf_budget(vv_shelf *sh)
 {
-    return sh->budget.max;
+    return &sh->budget;
 }
 
 static void hash_u64(vv_sha256_ctx *c, uint64_t v)

@@ -13,7 +13,7 @@ typedef struct vv_shelf vv_shelf;
 /* max_bytes bounds all that is loaded, or being loaded: who would exceed it gets LIMIT. NULL without memory. */
 vv_shelf *vv_shelf_new(size_t max_bytes);
 void vv_shelf_free(vv_shelf *sh); /* accepts NULL; after everything handed out has been released */
-size_t vv_shelf_max_bytes(const vv_shelf *sh);
+vv_budget *vv_shelf_budget(vv_shelf *sh);
 
 /*
  * An execution of a store as it stands in stream; index is the store's, or NULL. What is handed out is immutable, and
