@@ -79,7 +79,7 @@ static int show(const vv_cli *c, vv_query *q)
         if (t)
             vv_cli_table_print(t);
         if (r.next[0])
-            printf("there are more; --limit shows them\n");
+            printf("more follow; --cursor %s shows them\n", r.next);
         if (r.tables_unreadable)
             printf("%" PRIu64 " of %" PRIu64 " tables of functions can't be read\n", r.tables_unreadable, r.tables);
         printf("evidence %s\n", vv_verdict_name(r.evidence.verdict));

@@ -149,6 +149,7 @@ void vv_comparison_json(vv_json *j, const vv_scope *s, const bool on[VV_SIDES], 
         }
         vv_json_end_obj(j);
     }
+    bool has_metric = has_base && has_head && numbers[0].known[VV_SIDE_BASE] && numbers[0].known[VV_SIDE_HEAD];
     const vv_u128 from = numbers[0].value[VV_SIDE_BASE], to = numbers[0].value[VV_SIDE_HEAD];
     const struct {
         const char *key;
@@ -156,6 +157,6 @@ void vv_comparison_json(vv_json *j, const vv_scope *s, const bool on[VV_SIDES], 
     } ratios[] = {{"delta_of_base", from}, {"delta_of_total", total}, {"delta_of_parent", parent}};
     for (size_t i = 0; i < VV_ARRAY_LEN(ratios); i++) {
         vv_json_key(j, ratios[i].key);
-        vv_delta_ratio_json(j, has_base && has_head, from, to, ratios[i].whole);
+        vv_delta_ratio_json(j, has_metric, from, to, ratios[i].whole);
     }
 }

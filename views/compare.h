@@ -44,7 +44,7 @@ typedef struct {
 
 /*
  * The fields "state", "base", "head", "delta" and the ratios. on: the sides that have the row; the first number is the
- * metric; total and parent are the base's, and 0 where there is none.
+ * metric, without which there are no ratios; total and parent are the base's, and 0 where there is none.
  */
 void vv_comparison_json(vv_json *j, const vv_scope *s, const bool on[VV_SIDES], const vv_comparison_number *numbers,
                         size_t n, vv_u128 total, vv_u128 parent);

@@ -71,7 +71,7 @@ static vv_sliver numbers_at_top(const vv_drawing *d)
     const vv_counters *c = n->counters;
     return (vv_sliver){.calls = c->started, .open = vv_counters_open(c), .errors = c->error,
                        .cancelled = c->cancelled, .inclusive_ns = c->inclusive_ns, .self_ns = n->self_ns,
-                       .await_ns = c->await_ns, .nodes = 1};
+                       .await_ns = c->await_ns, .child_ns = c->direct_child_ns, .nodes = 1};
 }
 
 static void numbers_json(vv_json *j, const vv_sliver *s)
@@ -85,24 +85,40 @@ static void numbers_json(vv_json *j, const vv_sliver *s)
     vv_json_kv_u128(j, "await_ns", s->await_ns);
 }
 
+/* As vv_flame_view_sides has it of a row. */
+static void sides_at_top_json(const state *st, vv_json *j)
+{
+    static const char *const keys[VV_SIDES] = {[VV_SIDE_HEAD] = "head", [VV_SIDE_BASE] = "base"};
+    vv_sliver s[VV_SIDES];
+    bool on[VV_SIDES], any = false;
+    for (size_t side = 0; side < VV_SIDES; side++) {
+        s[side] = numbers_at_top(&st->v.side[side]);
+        on[side] = vv_sliver_counts(&s[side]);
+        any |= on[side];
+    }
+    if (!any)
+        on[VV_SIDE_HEAD] = on[VV_SIDE_BASE] = true;
+    for (size_t side = VV_SIDES; side-- > 0;) {
+        if (!vv_json_kv_opt_obj(j, keys[side], vv_scope_number_known(&st->v.c.scope, on, (vv_side)side)))
+            continue;
+        numbers_json(j, &s[side]);
+        vv_json_end_obj(j);
+    }
+}
+
 /* The function in the middle, and its row's numbers: those of the one node at the top, which may be filtered out. */
 static void sandwich_json(const state *st, vv_json *j)
 {
-    static const char *const keys[VV_SIDES] = {[VV_SIDE_HEAD] = "head", [VV_SIDE_BASE] = "base"};
     vv_sliver s = numbers_at_top(&st->v.drawing);
     vv_json_kv_obj(j, "function");
     vv_function_fields_json(j, &st->v.whole->functions[st->v.plan.groups.first[st->v.plan.group]]);
     vv_json_end_obj(j);
     if (!vv_json_kv_opt_obj(j, "function_totals", s.nodes))
         return;
-    if (!st->v.c.scope.compares)
+    if (st->v.c.scope.compares)
+        sides_at_top_json(st, j);
+    else
         numbers_json(j, &s);
-    for (size_t side = st->v.c.scope.compares ? VV_SIDES : 0; side-- > 0;) {
-        s = numbers_at_top(&st->v.side[side]);
-        vv_json_kv_obj(j, keys[side]);
-        numbers_json(j, &s);
-        vv_json_end_obj(j);
-    }
     vv_json_end_obj(j);
 }
 

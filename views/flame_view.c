@@ -10,6 +10,16 @@ const vv_metric_name vv_metric_names[] = {
     [VV_METRIC_CALLS] = {"calls", "calls"}, [VV_METRIC_ERRORS] = {"errors", "errors"},
 };
 
+#define DAMAGED "the data is damaged, and what can be read of it has no such %s"
+
+/* What is not there may have been. */
+static bool is_damaged(const vv_flame_view *v)
+{
+    const vv_scope *s = &v->c.scope;
+    return s->evidence.verdict == VV_VERDICT_DAMAGED || !s->known[VV_SIDE_HEAD]
+        || (s->compares && !s->known[VV_SIDE_BASE]);
+}
+
 static vv_code read_edges(vv_query *q, unsigned *ret, vv_error *err)
 {
     const vv_str *s = vv_query_value(q, "edges");
@@ -119,6 +129,10 @@ static vv_code draw(vv_flame_view *v, vv_query *q, vv_error *err)
         rc = vv_function_grouping_make(&v->plan.groups, v->whole, err);
     if (rc == VV_OK && vv_flame_view_is_sandwich(v))
         rc = vv_query_function(q, v->whole, &v->plan.groups, &v->plan.group, err);
+    if (rc == VV_ERR_NOTFOUND && is_damaged(v)) {
+        vv_error_clear(err); /* else the first text stays */
+        return vv_fail(err, rc, DAMAGED, "function");
+    }
     if (rc == VV_OK)
         rc = vv_drawing_make(&v->drawing, &v->plan, v->whole, NULL, err);
     return rc == VV_OK && v->c.scope.compares ? draw_sides(v, err) : rc;
@@ -150,6 +164,8 @@ static vv_code prepare(vv_flame_view *v, vv_query *q, vv_error *err)
         rc = draw(v, q, err);
     if (rc == VV_OK && v->plan.options.has_root && !v->drawing.flame.root_found) {
         q->parameter = "root";
+        if (is_damaged(v))
+            return vv_fail(err, VV_ERR_NOTFOUND, DAMAGED, "context");
         return vv_fail(err, VV_ERR_NOTFOUND, v->plan.transform_count ? "the transforms leave no such context"
                                                                      : "there is no such context");
     }
@@ -203,7 +219,7 @@ vv_u128 vv_sliver_value(const vv_sliver *s, vv_metric m)
     return 0;
 }
 
-static bool has_numbers(const vv_sliver *s)
+bool vv_sliver_counts(const vv_sliver *s)
 {
     return s->calls || s->errors || s->cancelled || s->open || s->inclusive_ns || s->self_ns || s->await_ns
         || s->child_ns;
@@ -223,7 +239,7 @@ void vv_flame_view_sides(const vv_flame_view *v, size_t at, vv_sliver sides[VV_S
     const vv_node *n;
     for (size_t side = 0; side < VV_SIDES; side++) {
         sides[side] = vv_drawing_row(&v->side[side], at, &n);
-        on[side] = origin == VV_NONE ? has_numbers(&sides[side]) : v->c.merged.on[origin][side];
+        on[side] = origin == VV_NONE ? vv_sliver_counts(&sides[side]) : v->c.merged.on[origin][side];
     }
     if (!on[VV_SIDE_HEAD] && !on[VV_SIDE_BASE])
         on[VV_SIDE_HEAD] = on[VV_SIDE_BASE] = true;

@@ -38,6 +38,8 @@ static inline bool vv_flame_view_goes_up(const vv_flame_view *v)
 uint32_t vv_flame_view_origin(const vv_flame_view *v, size_t at);
 /* Of a comparison, both sides of a row, and which have it: a row of many contexts is where it counts anything. */
 void vv_flame_view_sides(const vv_flame_view *v, size_t at, vv_sliver sides[VV_SIDES], bool on[VV_SIDES]);
+/* Any of the numbers is not 0. */
+bool vv_sliver_counts(const vv_sliver *s);
 /* A row's own number in a metric. */
 vv_u128 vv_sliver_value(const vv_sliver *s, vv_metric m);
 

@@ -123,11 +123,12 @@ static void nameless_json(vv_json *j, const char *key, const vv_nameless *n)
 }
 
 /* Calls that no function can be named for: they stand beside the rows, so that all sums come out. */
-static void unattributed_json(vv_json *j, const char *key, const vv_function_groups *g, vv_side side)
+static void unattributed_json(vv_json *j, const char *key, const answer *a, vv_side side)
 {
-    vv_json_kv_obj(j, key);
-    nameless_json(j, "overflow", &g->overflow[side]);
-    nameless_json(j, "undefined", &g->undefined[side]);
+    if (!vv_json_kv_opt_obj(j, key, a->scope->known[side]))
+        return;
+    nameless_json(j, "overflow", &a->groups->overflow[side]);
+    nameless_json(j, "undefined", &a->groups->undefined[side]);
     vv_json_end_obj(j);
 }
 
@@ -171,9 +172,9 @@ static void answer_head_json(vv_json *j, const answer *a, bool more, size_t rows
         vv_json_end_obj(j);
     }
     vv_scope_totals_json(j, s);
-    unattributed_json(j, "unattributed", a->groups, VV_SIDE_HEAD);
+    unattributed_json(j, "unattributed", a, VV_SIDE_HEAD);
     if (s->compares)
-        unattributed_json(j, "base_unattributed", a->groups, VV_SIDE_BASE);
+        unattributed_json(j, "base_unattributed", a, VV_SIDE_BASE);
     vv_json_kv_u64(j, "total_rows", rows);
 }
 

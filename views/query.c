@@ -130,12 +130,28 @@ static void hash_values(const vv_query *q, vv_str name, uint8_t out[32])
     vv_sha256_final(&c, out);
 }
 
-/* What a cursor belongs to: the view and all parameters but those that only page or pin. */
+/* The view, and what the path names, as it names it. */
+static void hash_resource(const vv_query *q, const char *view, uint8_t out[32])
+{
+    const vv_str parts[] = {vv_cstr(view), q->id, q->sub, q->third};
+    vv_sha256_ctx c;
+    vv_sha256_init(&c);
+    for (size_t i = 0; i < VV_ARRAY_LEN(parts); i++) {
+        uint8_t size[8];
+        vv_put64(size, parts[i].n);
+        vv_sha256_update(&c, size, sizeof size);
+        if (parts[i].n)
+            vv_sha256_update(&c, parts[i].p, parts[i].n);
+    }
+    vv_sha256_final(&c, out);
+}
+
+/* What a cursor belongs to: the resource and all parameters but those that only page or pin. */
 static void query_hash(const vv_query *q, const char *view, uint8_t out[8])
 {
     static const char *const paging[] = {"cursor", "limit", "as_of"};
-    uint8_t all[32] = {0}, one[32];
-    vv_sha256(view, strlen(view), all);
+    uint8_t all[32], one[32];
+    hash_resource(q, view, all);
     for (size_t i = 0; i < q->param_count; i++) {
         vv_str name = q->params[i].name;
         bool skip = first_of(q, name) < i;

@@ -68,7 +68,10 @@ VV_MUST_CHECK vv_code vv_query_word(vv_query *q, const char *name, const char *c
 /* Fails with VV_ERR_ARG and the parameter at fault. */
 VV_PRINTF(4, 5) vv_code vv_query_fail(vv_query *q, const char *name, vv_error *err, const char *fmt, ...);
 
-/* Cursors: opaque text that holds n bytes of position and is tied to the query but for its cursor and limit. */
+/*
+ * Cursors: opaque text that holds n bytes of position and is tied to the resource, by the words of its path, and to the
+ * query but for its cursor, limit and as_of.
+ */
 enum { VV_CURSOR_TEXT = 200, VV_CURSOR_MAX = 96 };
 void vv_query_cursor_text(const vv_query *q, const char *view, const uint8_t *position, size_t n,
                           char out[VV_CURSOR_TEXT]);

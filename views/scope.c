@@ -75,7 +75,6 @@ static vv_code add_side(vv_scope *s, vv_map *seen, const vv_query *q, bool other
             s->items[at] = (vv_scope_item){.library = q->library, .look = q->look, .found = list[i]};
             s->count = at + 1;
         }
-        s->counts[side] += !s->items[at].on[side];
         s->items[at].on[side] = true;
     }
     return VV_OK;

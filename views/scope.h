@@ -20,7 +20,7 @@ typedef struct {
 
 typedef struct {
     vv_scope_item *items; /* each once: the head's, newest first, then those of the base alone */
-    size_t count, counts[VV_SIDES];
+    size_t count;
     bool compares;   /* there is a base */
     bool one_engine; /* all are of one engine of one process: contexts are the same by their keys */
     vv_evidence evidence, sides[VV_SIDES]; /* of all; of each side. From here on filled by vv_scope_fold */

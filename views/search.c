@@ -243,7 +243,6 @@ static vv_code search_one(vv_searching *s, const vv_found *f, const uint8_t *aft
 static vv_code search_executions(vv_searching *s, vv_error *err)
 {
     vv_code rc = VV_OK;
-    const vv_store *store = s->q->look->store;
     bool from = s->has_after && s->after[0] == 1;
     for (size_t i = 0; i < s->count && rc == VV_OK && !s->more; i++) {
         uint8_t place[PLACE];
@@ -252,9 +251,20 @@ static vv_code search_executions(vv_searching *s, vv_error *err)
         if (c <= 0)
             rc = search_one(s, &s->list[i], c == 0 ? s->after + 1 + PLACE : NULL, err);
     }
+    return rc;
+}
+
+/* What could not be searched, whatever the page holds: hits may be missing. */
+static vv_code note_damage(vv_searching *s, vv_error *err)
+{
+    vv_code rc = VV_OK;
+    const vv_store *store = s->q->look->store;
+    vv_evidence *e = &s->result->evidence;
     for (size_t i = 0; i < store->stream_count && rc == VV_OK; i++)
         if (store->streams[i].failed)
-            rc = vv_evidence_stream_error(&s->result->evidence, &store->streams[i], err);
+            rc = vv_evidence_stream_error(e, &store->streams[i], err);
+    if (s->result->tables_unreadable)
+        e->verdict = VV_VERDICT_DAMAGED;
     return rc;
 }
 
@@ -293,6 +303,8 @@ vv_code vv_search(vv_query *q, vv_hit_fn *tell_hit, void *state, vv_search_resul
         rc = vv_search_functions(&s, err);
     if (rc == VV_OK && !s.more && !(s.only && s.type == VV_HIT_FUNCTION))
         rc = search_executions(&s, err);
+    if (rc == VV_OK)
+        rc = note_damage(&s, err);
     free(list);
     if (s.more)
         vv_query_cursor_text(q, "search", s.last, sizeof s.last, ret->next);

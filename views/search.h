@@ -36,7 +36,7 @@ typedef struct {
 typedef void vv_hit_fn(void *state, const vv_hit *hit);
 
 typedef struct {
-    vv_evidence evidence;       /* of the executions that were searched */
+    vv_evidence evidence;       /* of the executions that were searched, and of what could not be */
     uint64_t tables, tables_unreadable; /* of functions, each once */
     char next[VV_CURSOR_TEXT];  /* empty on the last page */
 } vv_search_result;

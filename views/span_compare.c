@@ -123,27 +123,31 @@ static void row_json(vv_json *j, const state *s, uint32_t node)
 {
     const tally *base = &s->tallies[node][VV_SIDE_BASE], *head = &s->tallies[node][VV_SIDE_HEAD];
     const bool on[VV_SIDES] = {[VV_SIDE_HEAD] = head->spans > 0, [VV_SIDE_BASE] = base->spans > 0};
+    const bool whole[VV_SIDES] = {true, true};
+    const bool timed[VV_SIDES] = {[VV_SIDE_HEAD] = head->timed > 0, [VV_SIDE_BASE] = base->timed > 0};
+    const bool summed[VV_SIDES] = {[VV_SIDE_HEAD] = head->timed || !head->spans, /* of no spans it is 0 */
+                                   [VV_SIDE_BASE] = base->timed || !base->spans};
     const struct {
         const char *key;
-        bool timed;
+        const bool *known;
         vv_u128 base, head;
     } numbers[] = {
-        {"duration_total_ns", false, base->total_ns, head->total_ns},
-        {"duration_min_ns", true, base->min_ns, head->min_ns},
-        {"duration_max_ns", true, base->max_ns, head->max_ns},
-        {"spans", false, base->spans, head->spans},
-        {"ok", false, base->status[0], head->status[0]},
-        {"errored", false, base->status[1], head->status[1]},
-        {"cancelled", false, base->status[2], head->status[2]},
-        {"exited", false, base->status[3], head->status[3]},
-        {"unknown", false, base->status[VV_SPAN_STATUS_UNKNOWN], head->status[VV_SPAN_STATUS_UNKNOWN]},
+        {"duration_total_ns", summed, base->total_ns, head->total_ns},
+        {"duration_min_ns", timed, base->min_ns, head->min_ns},
+        {"duration_max_ns", timed, base->max_ns, head->max_ns},
+        {"spans", whole, base->spans, head->spans},
+        {"ok", whole, base->status[0], head->status[0]},
+        {"errored", whole, base->status[1], head->status[1]},
+        {"cancelled", whole, base->status[2], head->status[2]},
+        {"exited", whole, base->status[3], head->status[3]},
+        {"unknown", whole, base->status[VV_SPAN_STATUS_UNKNOWN], head->status[VV_SPAN_STATUS_UNKNOWN]},
     };
     vv_comparison_number out[VV_ARRAY_LEN(numbers)];
     for (size_t i = 0; i < VV_ARRAY_LEN(numbers); i++)
         out[i] = (vv_comparison_number){
             .key = numbers[i].key,
-            .known = {[VV_SIDE_HEAD] = !numbers[i].timed || head->timed,
-                      [VV_SIDE_BASE] = !numbers[i].timed || base->timed},
+            .known = {[VV_SIDE_HEAD] = numbers[i].known[VV_SIDE_HEAD],
+                      [VV_SIDE_BASE] = numbers[i].known[VV_SIDE_BASE]},
             .value = {[VV_SIDE_HEAD] = numbers[i].head, [VV_SIDE_BASE] = numbers[i].base}};
     uint32_t up = s->c.merged.tree.nodes[node].parent;
     vv_json_obj(j);

@@ -40,7 +40,8 @@ bool vv_transform_parse(vv_transform *ret, vv_str s)
     return false;
 }
 
-bool vv_function_contains(const vv_function_ref *f, vv_str text)
+/* The name, display name, file or package has the text as a part, ASCII case aside. */
+static bool contains(const vv_function_ref *f, vv_str text)
 {
     const vv_function *d = f->def;
     if (!d)
@@ -59,7 +60,7 @@ static void match_functions(work *w, const vv_transform *x)
 {
     for (uint32_t i = 0; i < w->t->function_count; i++)
         w->matches[i] = x->kind == VV_ONLY_USER ? known_not_to_be_the_users(&w->t->functions[i])
-                                                : vv_function_contains(&w->t->functions[i], x->text);
+                                                : contains(&w->t->functions[i], x->text);
 }
 
 static bool matches(const work *w, uint32_t i)

@@ -36,9 +36,6 @@ typedef struct {
 /* "focus:TEXT", "hide:TEXT", "collapse:TEXT" (TEXT of at least one byte), "only_user"; false: none of them. */
 bool vv_transform_parse(vv_transform *ret, vv_str s);
 
-/* Does the function's name, display name, file or package contain the text (ASCII case aside)? */
-bool vv_function_contains(const vv_function_ref *f, vv_str text);
-
 VV_MUST_CHECK vv_code vv_transform_tree(vv_derived *ret, const vv_tree *t, const vv_transform *list, size_t n,
                                         vv_error *err);
 void vv_derived_done(vv_derived *d); /* accepts a zeroed one */

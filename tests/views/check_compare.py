@@ -112,6 +112,9 @@ class Scope:
             return
         head, base = known
         equal("delta of " + what, {k: head[k] - base[k] for k in sums}, {k: int(v) for k, v in row["delta"].items()})
+        if metric not in sums:
+            equal("ratios of " + what, [None] * 3, [row["delta_of_" + k] for k in ("base", "total", "parent")])
+            return
         change = head[metric] - base[metric]
         for key, whole in (("base", base[metric]), ("total", total), ("parent", parent)):
             wanted = ratio(change, whole)
@@ -185,7 +188,9 @@ def check_functions(scope, sort):
     if sort != "name":
         equal("order", sorted(column, reverse=True), column)
     for key, side in (("unattributed", scope.heads), ("base_unattributed", scope.bases)):
-        if side:
+        if side and all(c.execution.error is not None for c in side):
+            equal(key, None, answer[key])
+        elif side:
             calls = sum(n.calls for c in side for n in c.nodes.values() if n.function is None)
             equal(key, calls, sum(int(part["calls"]) for part in answer[key].values()))
 
@@ -260,7 +265,7 @@ def span_sums(scope, checks, reason):
                 sums.setdefault("times", []).append(span.end["inclusive_ns"])
     for sums in found.values():
         times = sums.pop("times", [])
-        sums["duration_total_ns"] = sum(times)
+        sums["duration_total_ns"] = sum(times) if times else None
         sums["duration_min_ns"], sums["duration_max_ns"] = (min(times), max(times)) if times else (None, None)
     return found
 
@@ -273,15 +278,17 @@ def check_row(scope, what, item, sides, numbers, total, parent=None):
     """As Scope.compared, of numbers that may be unknown by themselves."""
     sums = {k: tuple(side and (side[k] if side[k] is not None else -1) for side in sides) for k in numbers}
     row = dict(item)
-    empty = {k: None for k in ("duration_min_ns", "duration_max_ns")}
+    times = ("duration_total_ns", "duration_min_ns", "duration_max_ns")
+    empty = {k for at, k in enumerate(times)
+             if any(side[k] is None if side else at > 0 for side in sides)} if times[0] in numbers else set()
     for key, side in (("head", sides[0]), ("base", sides[1])):
         if row[key] is not None:
             for number in empty:
-                if number in numbers and (side is None or side[number] is None):
+                if side[number] is None if side else number != times[0]:
                     equal(what + " without " + number, None, row[key][number])
                     if row["delta"] is not None:
                         equal(what + " without a change", None, row["delta"][number])
-    whole = [k for k in numbers if all(side is not None and side[k] is not None for side in sides) or k not in empty]
+    whole = [k for k in numbers if k not in empty]
     for key in ("head", "base", "delta"):
         row[key] = row[key] and {k: row[key][k] for k in whole}
     scope.compared(what, row, {k: sums[k] for k in whole}, numbers[0], total, parent)
@@ -291,9 +298,9 @@ def check_spans(scope, path, reason=None):
     query = {} if reason is None else {"reason": ("root", "llm", "manual")[reason]}
     answer = scope.pages(path, 2, **query)
     head, base = span_sums(scope, scope.heads, reason), span_sums(scope, scope.bases, reason)
-    total = sum(side["duration_total_ns"] for side in base.values())
-    changes = [abs(int(i["head"]["duration_total_ns"] if i["head"] else 0)
-                   - int(i["base"]["duration_total_ns"] if i["base"] else 0)) for i in answer["items"]]
+    total = sum(side["duration_total_ns"] or 0 for side in base.values())
+    changes = [abs(int((i["head"] or {}).get("duration_total_ns") or 0)
+                   - int((i["base"] or {}).get("duration_total_ns") or 0)) for i in answer["items"]]
     equal("order", sorted(changes, reverse=True), changes)
     parents = {}
     for check in scope.heads + scope.bases:
@@ -558,7 +565,9 @@ def check_sandwich(scope, which):
         for key, (status, single) in alone.items():
             top = got["function_totals"][key]
             if status == 404:
-                equal(which + " of none", {0}, {int(v) for v in top.values()})
+                absent = scope.absent(0 if key == "head" else 1)
+                wanted = None if absent is None else {absent}
+                equal(which + " of none", wanted, top and {int(v) for v in top.values()})
                 continue
             equal(which + " in the middle", single["function_totals"], top)
             equal(which + " by name", rows_by_name(single, None), rows_by_name(got, key))

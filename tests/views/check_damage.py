@@ -540,10 +540,31 @@ class Looked:
         for answer in (spans, errors, threads):
             yield differ("rows", ([], None), (answer["items"], answer["population"]))
         yield differ("functions", ([], []), (functions["items"], flame["nodes"]))
+        yield differ("unattributed", None, functions["unattributed"])
 
     def all_agree(self, verdict):
         """Each answer says how far it can be trusted."""
         yield differ("verdicts", [verdict] * 6, [answer["evidence"]["verdict"] for answer in self.answers])
+
+
+def nothing_is_denied(server, ident):
+    """What is not found may have been there."""
+    for path, query in (("callers", {"function": "function:app.f1"}), ("callees", {"function": "function:app.f1"}),
+                        ("flame", {"root": MAIN[0].hex()})):
+        status, problem = server.ask("/api/v1/" + path, {"execution": ident, **query})
+        yield differ(path, (404, True), (status, "the data is damaged" in problem["detail"]))
+
+
+def check_search(server):
+    """A search says what it could not look at, whatever it looks for, on each of its pages."""
+    tables = server.get("/api/v1/search", q="app", kind="function")["tables"]
+    lost = server.get("/api/v1/executions")["evidence"]
+    lost = any(issue["kind"] == "stream_error" for issue in lost["issues"])
+    for query in ({"kind": "function"}, {"limit": 1}):
+        evidence = server.get("/api/v1/search", q="app", **query)["evidence"]
+        if lost or tables["unreadable"]:
+            yield differ("verdict of a search for %s" % query, "damaged", evidence["verdict"])
+        yield differ("streams' errors in it", lost, any(i["kind"] == "stream_error" for i in evidence["issues"]))
 
 
 def check_victim(case, server, ident):
@@ -566,6 +587,7 @@ def check_victim(case, server, ident):
     yield from looked.all_agree(case.verdict)
     if not case.known:
         yield from looked.nothing_is_known()
+        yield from nothing_is_denied(server, ident)
     else:
         yield differ("numbers that are known", False, None in [item[key] for key in NUMBERS])
     yield case.also and differ("further", None, case.also(server, ident))
@@ -600,6 +622,7 @@ def run(case, varve, scratch, whole):
         found = [item for item in server.get("/api/v1/executions")["items"]]
         yield differ("listed", case.status is not None, thread_text(V) in [item["execution_id"] for item in found])
         yield from check_victim(case, server, thread_text(V))
+        yield from check_search(server)
         for who, root in (("N", N), ("M", M)):
             if who not in case.unhurt:
                 continue

@@ -89,11 +89,43 @@ START_TEST(a_cursor_belongs_to_its_query)
 }
 END_TEST
 
+/* The paths of two resources of one view, whose words are not to be taken for each other's. */
+static const struct {
+    const char *first[3], *second[3];
+    bool same;
+} resources[] = {
+    {{"a", "b", ""}, {"a", "b", ""}, true},
+    {{"a", "", ""}, {"b", "", ""}, false},
+    {{"a", "", ""}, {"", "", ""}, false},
+    {{"a", "b", ""}, {"a", "c", ""}, false},
+    {{"a", "b", "c"}, {"a", "b", "d"}, false},
+    {{"ab", "c", ""}, {"a", "bc", ""}, false},
+    {{"latest", "", ""}, {"a", "", ""}, false},
+};
+
+START_TEST(a_cursor_belongs_to_its_resource)
+{
+    const char *const *a = resources[_i].first, *const *b = resources[_i].second;
+    char text[VV_CURSOR_TEXT];
+    uint8_t position[4] = {1, 2, 3, 4}, got[4];
+    bool given;
+    vv_query q = {.id = vv_cstr(a[0]), .sub = vv_cstr(a[1]), .third = vv_cstr(a[2])};
+    vv_query_cursor_text(&q, "view", position, sizeof position, text);
+    const vv_param cursor = {vv_cstr("cursor"), vv_cstr(text)};
+    q = (vv_query){.id = vv_cstr(b[0]), .sub = vv_cstr(b[1]), .third = vv_cstr(b[2]), .params = &cursor,
+                   .param_count = 1};
+    vv_code rc = vv_query_cursor(&q, "view", got, sizeof got, &given, NULL);
+    ck_assert_int_eq(rc, resources[_i].same ? VV_OK : VV_ERR_ARG);
+    ck_assert(!resources[_i].same || memcmp(got, position, sizeof got) == 0);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = test_case("query", 0);
     tcase_add_loop_test(t, only_what_a_view_lets_be_is_repeated, 0, VV_ARRAY_LEN(checks));
     tcase_add_test(t, repeated_values_come_in_order);
     tcase_add_loop_test(t, a_cursor_belongs_to_its_query, 0, VV_ARRAY_LEN(cursors));
+    tcase_add_loop_test(t, a_cursor_belongs_to_its_resource, 0, VV_ARRAY_LEN(resources));
     return test_run();
 }
