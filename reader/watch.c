@@ -499,11 +499,11 @@ static void drain(vv_watch *w, uint64_t now_ns)
         watch_all(w, now_ns);
 }
 
-/* What nobody could see in an answer is no reason to look. */
+/* The health plane is no part of the generation, but its files are listed, and its terms are shown. */
 static bool is_visible(const vv_stream_change *s)
 {
     for (vv_plane p = 0; p < VV_PLANES; p++)
-        if (p != VV_PLANE_HEALTH && (s->planes[p].all || s->planes[p].count))
+        if (s->planes[p].all || s->planes[p].count)
             return true;
     return s->probe;
 }

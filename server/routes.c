@@ -2,8 +2,13 @@
 
 #include "server/routes.h"
 
+#include <stdio.h>
+
+#include "base/sha256.h"
+#include "base/text.h"
 #include "server/openapi.h"
 #include "views/flame.h"
+#include "views/segments.h"
 
 #define HEX(n) "^[0-9a-f]{" #n "}$"
 #define AS_OF {.name = "as_of", .pattern = HEX(64), .what = "the state of the store that a former answer named"}
@@ -30,6 +35,32 @@
     {.name = "function", .required = true, .what = "a definition key, a full name, # and a number, or #number/program"}
 #define PARAMS(...) (const vv_route_param[]){__VA_ARGS__, {0}}
 
+/* The generation, and what it does not tell of: the files of the health plane. */
+static bool segments_stamp(vv_query *q, char out[VV_ROUTE_STAMP])
+{
+    vv_plane_found f;
+    vv_query copy = *q; /* what is wrong with it the view says */
+    if (vv_query_plane(&copy, &f, NULL) != VV_OK || f.plane != VV_PLANE_HEALTH) {
+        snprintf(out, VV_ROUTE_STAMP, "%s", q->look->generation);
+        return true;
+    }
+    uint8_t sum[VV_SHA256_BYTES], b[6 * 8];
+    vv_sha256_ctx c;
+    vv_sha256_init(&c);
+    vv_sha256_update(&c, q->look->generation, strlen(q->look->generation));
+    for (size_t i = 0; i < f.list->count; i++) {
+        const vv_seg *s = f.list->segs[i];
+        const uint64_t facts[] = {s->sequence, s->ident.size, s->ident.device, s->ident.inode,
+                                  (uint64_t)s->ident.mtime_ns, (uint64_t)s->ident.ctime_ns};
+        for (size_t k = 0; k < VV_ARRAY_LEN(facts); k++)
+            vv_put64(b + 8 * k, facts[k]);
+        vv_sha256_update(&c, b, sizeof b);
+    }
+    vv_sha256_final(&c, sum);
+    vv_hex(out, sum, sizeof sum);
+    return true;
+}
+
 const vv_route vv_routes[] = {
     {.path = "/api/v1", .answers = "this index", .schema = "Index", .page = vv_page_index},
     {.path = "/api/v1/meta", .answers = "versions, store, formats, limits, encodings, features", .schema = "Meta",
@@ -49,7 +80,7 @@ const vv_route vv_routes[] = {
      .params = PARAMS({.name = "cursor", .pattern = "^[0-9a-z.-]{1,64}$", .what = "the cursor of the last event"},
                       {.name = "wait", .max = 60, .what = "seconds to wait for a change (0); of a single answer"})},
     {.path = "/api/v1/streams/{euid}/{plane}", .answers = "segment files of a plane: meta, data or health",
-     .schema = "SegmentList", .view = vv_answer_segments,
+     .schema = "SegmentList", .view = vv_answer_segments, .stamp = segments_stamp,
      .params = PARAMS({.name = "after", .max = UINT64_MAX, .what = "with higher sequences than this"}, PAGE, AS_OF)},
     {.path = "/api/v1/streams/{euid}/{plane}/{seq}", .answers = "a segment file as it lies on disk",
      .raw = vv_raw_segment, .params = PARAMS(AS_OF)},

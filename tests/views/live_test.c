@@ -1,6 +1,7 @@
 /* A library that watches its store: what is committed shows in the very next look, and states are told in order. */
 #include "config.h"
 
+#include "reader/stream.h"
 #include "views/library.h"
 
 #include <poll.h>
@@ -126,11 +127,12 @@ START_TEST(terms_come_before_their_end)
     test_commit_start(r.root, &other);
     look(&r);
     commit_terms(&r, &e);
-    if (_i == 0) /* else nobody looks in between */
+    if (_i == 0) /* else nobody is told in between */
         test_commit_data(r.root, &other, 1);
     const vv_look *between = look(&r);
     ck_assert_uint_eq(r.told, _i == 0 ? 2 : 1);
     ck_assert(!between->store->streams[0].executions[0].has_terms);
+    ck_assert_uint_eq(between->store->streams[0].core->health.count, 1);
     commit_end(&r, &e);
     const vv_execution *x = &look(&r)->store->streams[0].executions[0];
     uint64_t v = 0;
