@@ -67,6 +67,7 @@ vv_code vv_library_open(vv_library **ret, const char *arg, size_t max_bytes, uin
         if (l) {
             vv_shelf_free(l->shelf);
             vv_sums_free(l->sums);
+            free(l->arg);
         }
         free(l);
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a store");
@@ -196,8 +197,11 @@ static vv_code enter_place(vv_library *l, bool *ret_again, vv_error *err)
     return VV_OK;
 }
 
-/* Under refresh only: the source may be slow, and holders of looks need the lock. */
-static vv_code open_place(vv_library *l, bool check, vv_error *err)
+/*
+ * Sets *ret_entered where the place is another one. Under refresh only: the source may be slow, and holders of looks
+ * need the lock.
+ */
+static vv_code open_place(vv_library *l, bool check, bool *ret_entered, vv_error *err)
 {
     for (unsigned i = 0; i < PLACE_TRIES; i++) {
         if (l->place && check && vv_place_is_gone(l->place))
@@ -212,6 +216,7 @@ static vv_code open_place(vv_library *l, bool check, vv_error *err)
                 *err = why;
             return rc;
         }
+        *ret_entered |= rc == VV_OK;
         check = true;
     }
     return vv_fail(err, VV_ERR_NOTFOUND, "the store comes and goes");
@@ -227,7 +232,9 @@ static vv_code keep_look(vv_library *l, vv_store *store, bool renews, vv_error *
     e->store = store;
     e->pub.store = store;
     vv_hex(e->pub.generation, store->generation, sizeof store->generation);
-    e->bytes = sizeof *e + vv_store_bytes(store, l->present ? l->present->store : NULL);
+    /* Whom it renews it replaces: what is counted is what the one before that did not have. */
+    unsigned older = renews ? 1 : 0;
+    e->bytes = sizeof *e + vv_store_bytes(store, older < l->former_count ? l->former[older]->store : NULL);
     e->refs = 1;
     pthread_mutex_lock(&l->lock);
     e->place = l->place;
@@ -246,9 +253,9 @@ static vv_code look_at_store(vv_library *l, vv_store **ret, vv_error *err)
     vv_changes changes = {.all = true, .place = true};
     if (l->watch)
         vv_watch_take(l->watch, &changes, now_ns());
-    const vv_place *before = l->place;
-    vv_code rc = open_place(l, changes.place, err);
-    if (rc == VV_OK && l->watch && l->place != before)
+    bool entered = false;
+    vv_code rc = open_place(l, changes.place, &entered, err);
+    if (rc == VV_OK && l->watch && entered)
         vv_watch_take(l->watch, &changes, now_ns());
     if (rc != VV_OK)
         return rc;
