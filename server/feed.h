@@ -3,7 +3,7 @@
  * at which it last changed, so that a follower who comes with any turn is told the newest state of just what is
  * different, and nothing is queued for anybody. A cursor is the number of a turn and of this feed.
  *
- * Owned by one thread at a time (server/follow.h locks it).
+ * Owned by one thread at a time (server/hub.c locks it).
  */
 #pragma once
 

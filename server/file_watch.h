@@ -13,7 +13,7 @@ typedef struct vv_file_watch vv_file_watch;
 
 /* A file on its way to a client. Zeroed: none. */
 typedef struct vv_watched_file {
-    int file;     /* a descriptor of its own, -1 once it was not there */
+    int file;     /* a descriptor of its own, while it is watched */
     uint64_t end; /* the file must be so long */
     int socket;   /* shut down where it is not */
     struct vv_watched_file *older, *newer;
