@@ -12,10 +12,14 @@ enum {
     PATIENCE_ONCE_S = VV_HUB_WAIT_MAX + 30,
 };
 
-static bool takes(const char *accept, const char *type)
+/* A stream only where it is asked for by name, and nothing else is liked more. */
+static vv_follow_form form_of(const char *accept)
 {
-    static const char *const others[] = {NULL};
-    return vv_accept_wants(accept, type, others);
+    static const char *const to_events[] = {"application/x-ndjson", "application/json", NULL};
+    static const char *const to_lines[] = {"text/event-stream", "application/json", NULL};
+    return vv_accept_wants(accept, "text/event-stream", to_events)     ? VV_FOLLOW_EVENTS
+           : vv_accept_wants(accept, "application/x-ndjson", to_lines) ? VV_FOLLOW_LINES
+                                                                       : VV_FOLLOW_ONCE;
 }
 
 /* Any text that one of our cursors could be; one that we don't know is answered with the whole state. */
@@ -30,9 +34,7 @@ static bool is_plausible(vv_str cursor)
 vv_code vv_follow_check(vv_follow_ask *ret, const vv_request *rq, vv_query *q, vv_error *err)
 {
     static const char *const names[] = {"cursor", "wait", NULL};
-    *ret = (vv_follow_ask){.form = takes(rq->accept, "text/event-stream")      ? VV_FOLLOW_EVENTS
-                                   : takes(rq->accept, "application/x-ndjson") ? VV_FOLLOW_LINES
-                                                                               : VV_FOLLOW_ONCE};
+    *ret = (vv_follow_ask){.form = form_of(rq->accept)};
     vv_code rc = vv_query_check(q, names, err);
     if (rc == VV_OK)
         rc = vv_query_number(q, "wait", 0, VV_HUB_WAIT_MAX, &ret->wait_s, err);

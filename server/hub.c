@@ -275,6 +275,11 @@ void vv_hub_free(vv_hub *h)
     free(h);
 }
 
+unsigned vv_hub_places(const vv_hub *h)
+{
+    return h->places;
+}
+
 unsigned vv_hub_count(vv_hub *h)
 {
     pthread_mutex_lock(&h->lock);
@@ -481,12 +486,12 @@ ssize_t vv_follower_read(vv_follower *f, char *buf, size_t cap)
     return (ssize_t)n;
 }
 
-bool vv_hub_tell(vv_hub *h, vv_str cursor, vv_wr *w)
+bool vv_hub_tell(vv_hub *h, vv_str cursor, bool always, vv_wr *w)
 {
     uint64_t turn;
     pthread_mutex_lock(&h->lock);
     bool knows = cursor.p && vv_feed_find(h->feed, cursor, &turn);
-    bool tells = !knows || turn != vv_feed_now(h->feed);
+    bool tells = always || !knows || turn != vv_feed_now(h->feed);
     if (tells)
         write_object(h, w, knows ? &turn : NULL);
     pthread_mutex_unlock(&h->lock);

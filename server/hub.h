@@ -29,6 +29,8 @@ VV_MUST_CHECK vv_code vv_hub_new(vv_hub **ret, vv_library *l, const vv_hub_optio
 void vv_hub_notice(void *hub, const vv_look *look);
 /* At most so many places, where there are fewer connections. Before the first follower. */
 void vv_hub_limit(vv_hub *h, unsigned places);
+/* How many may follow at a time. Any thread, once that is not limited any more. */
+unsigned vv_hub_places(const vv_hub *h);
 /* Ends all who follow, and lets nobody else. Any thread. */
 void vv_hub_stop(vv_hub *h);
 void vv_hub_free(vv_hub *h); /* after all followers have gone; accepts NULL */
@@ -56,9 +58,9 @@ void vv_follower_free(vv_follower *f);
 
 /*
  * The object that one who knows the state of cursor is told at once: whether there is one, so that nothing need be
- * waited for. False without memory (see w).
+ * waited for. always: even that nothing has changed. Without memory w is not ok.
  */
-bool vv_hub_tell(vv_hub *h, vv_str cursor, vv_wr *w);
+bool vv_hub_tell(vv_hub *h, vv_str cursor, bool always, vv_wr *w);
 
 /* How many follow now. Any thread. */
 unsigned vv_hub_count(vv_hub *h);

@@ -161,7 +161,8 @@ static void responses_json(vv_json *j, const vv_route *r)
         vv_json_key(j, "206");
         body_json(j, "the range that was asked for", BYTES_TYPE, NULL, true);
     }
-    kv_ref(j, "304", "responses", "Unchanged");
+    if (!r->follow && !r->untagged)
+        kv_ref(j, "304", "responses", "Unchanged");
     kv_ref(j, "4XX", "responses", "Problem");
     kv_ref(j, "5XX", "responses", "Problem");
     vv_json_end_obj(j);

@@ -64,7 +64,7 @@ void vv_page_meta(vv_json *j, const vv_page_facts *facts)
     vv_json_kv_u64(j, "issues", VV_EVIDENCE_ISSUES);
     vv_json_kv_u64(j, "value_body_bytes", VV_VALUE_BODY_MAX);
     vv_json_kv_u64(j, "value_json_bytes", VV_VALUE_BYTES_MAX);
-    vv_json_kv_u64(j, "followers", VV_HUB_PLACES);
+    vv_json_kv_u64(j, "followers", facts->followers);
     vv_json_kv_u64(j, "follow_wait_seconds", VV_HUB_WAIT_MAX);
     vv_json_end_obj(j);
     words_json(j, "encodings", encodings, VV_ARRAY_LEN(encodings));

@@ -9,6 +9,7 @@ typedef struct {
     const char *build;
     const char *store_name; /* the last parts of its path */
     bool has_store;
+    unsigned followers;     /* that may follow at a time */
 } vv_page_facts;
 
 void vv_page_index(vv_json *j, const vv_page_facts *facts);

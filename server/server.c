@@ -429,7 +429,7 @@ static void serve_raw(exchange *x, const vv_route *r, const vv_route_ids *ids)
 static bool tell_at_once(exchange *x, const vv_follow_ask *ask)
 {
     vv_wr w = vv_wr_growing(FOLLOW_MAX);
-    bool tells = ask->form == VV_FOLLOW_ONCE && vv_hub_tell(x->server->hub, ask->cursor, &w);
+    bool tells = ask->form == VV_FOLLOW_ONCE && vv_hub_tell(x->server->hub, ask->cursor, ask->wait_s == 0, &w);
     if (tells && (!vv_wr_ok(&w) || !respond_whole(x, &w, NULL, vv_coding_choose(x->rq->accept_encoding))))
         refuse(x, VV_PROBLEM_BUSY, NULL, "no memory for the answer");
     vv_wr_done(&w);
@@ -471,14 +471,16 @@ bool vv_server_has_store(vv_server *s)
 
 static void serve_page(exchange *x, const vv_route *r)
 {
-    char etag[65];
+    char etag[65], state[2 * PATH_MAX]; /* all of the facts that a page shows */
     if (x->target.param_count) {
         refuse(x, VV_PROBLEM_BAD_PARAMETER, x->target.params[0].name.p, "there are no parameters here");
         return;
     }
     vv_page_facts facts = {.build = x->server->build, .store_name = x->server->store_name,
-                           .has_store = vv_server_has_store(x->server)};
-    make_etag(x, facts.has_store ? "1" : "0", etag);
+                           .has_store = vv_server_has_store(x->server),
+                           .followers = vv_hub_places(x->server->hub)};
+    snprintf(state, sizeof state, "%d %u %s", facts.has_store, facts.followers, facts.store_name);
+    make_etag(x, state, etag);
     if (not_modified(x, etag))
         return;
     vv_wr w = vv_wr_growing(PAGE_MAX);

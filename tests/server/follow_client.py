@@ -328,6 +328,8 @@ def all_places(varve, scratch):
     assert refused() and refused(LINES)
     head = poll(server)
     assert refused("*/*", "/api/v1/follow?wait=9&cursor=" + head["cursor"])
+    same = poll(server, head["cursor"])  # nor does who does not wait
+    assert (same["changed"], same["cursor"], same["streams"]) == (False, head["cursor"], []), same
     writer.commit(ids[0])
     assert poll(server, head["cursor"])["changed"]  # what is there already needs no place
     for a, i in zip(answers, range(PLACES)):

@@ -410,11 +410,16 @@ START_TEST(a_long_poll)
     begin(&r, NULL);
     vv_hub_notice(r.hub, at(1));
     vv_wr w = vv_wr_growing(TEXT);
-    ck_assert(vv_hub_tell(r.hub, (vv_str){NULL, 0}, &w));
+    ck_assert(vv_hub_tell(r.hub, (vv_str){NULL, 0}, false, &w));
     vv_wr_u8(&w, 0);
     char cursor[64];
     strcpy(cursor, cursor_in((char *)w.buf));
-    ck_assert(!vv_hub_tell(r.hub, vv_cstr(cursor), &w));
+    size_t len = w.len;
+    ck_assert(!vv_hub_tell(r.hub, vv_cstr(cursor), false, &w));
+    ck_assert_uint_eq(w.len, len);
+    ck_assert(vv_hub_tell(r.hub, vv_cstr(cursor), true, &w)); /* who does not wait is told that nothing has changed */
+    vv_wr_u8(&w, 0);
+    ck_assert_ptr_nonnull(strstr((char *)w.buf + len, "\"changed\":false,\"full\":false,\"streams\":[]}"));
     /* Nothing happens. */
     vv_follower *f;
     ck_assert(vv_follower_new(&f, r.hub, VV_FOLLOW_ONCE, vv_cstr(cursor), 0, NULL, NULL) == VV_OK);
@@ -433,7 +438,7 @@ START_TEST(a_long_poll)
     ck_assert_ptr_nonnull(strstr(told, "\"changed\":true,\"full\":false"));
     ck_assert_str_eq(hear(f), "");
     vv_follower_free(f);
-    ck_assert(vv_hub_tell(r.hub, vv_cstr(cursor), &w));
+    ck_assert(vv_hub_tell(r.hub, vv_cstr(cursor), false, &w));
     vv_wr_done(&w);
     done(&r);
 }
@@ -592,6 +597,11 @@ static const struct {
     {"application/x-ndjson", {"cursor", "ab-1"}, NULL, VV_FOLLOW_LINES, "ab-1", NULL, 0},
     {"application/x-ndjson", {"wait", "5", "cursor", "ab-1"}, NULL, -1, NULL, "wait", 0},
     {"application/json", {"wait", "5", "cursor", "ab-1"}, NULL, VV_FOLLOW_ONCE, "ab-1", NULL, 5},
+    {"application/json, text/event-stream;q=0.1", {"wait", "5"}, NULL, VV_FOLLOW_ONCE, NULL, NULL, 5},
+    {"text/event-stream;q=0.5, */*", {NULL}, NULL, VV_FOLLOW_ONCE, NULL, NULL, 0},
+    {"text/event-stream;q=0.1, application/x-ndjson;q=0.5", {NULL}, NULL, VV_FOLLOW_LINES, NULL, NULL, 0},
+    {"text/event-stream, application/x-ndjson;q=0.5, */*;q=0.1", {NULL}, NULL, VV_FOLLOW_EVENTS, NULL, NULL, 0},
+    {"text/event-stream, */*", {NULL}, NULL, VV_FOLLOW_EVENTS, NULL, NULL, 0},
     {"*/*", {"cursor", ""}, NULL, -1, NULL, "cursor", 0},
     {"*/*", {"cursor", "A"}, NULL, -1, NULL, "cursor", 0},
     {"*/*", {"cursor", "a\nb"}, NULL, -1, NULL, "cursor", 0},

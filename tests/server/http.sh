@@ -287,6 +287,9 @@ is "a lane" "5 root None errored [] 1" \
 
 # Tags and codings
 etag=$(header ETag "$api/flame?execution=latest")
+followers=$(get "$api/meta" | json 'd["limits"]["followers"]')
+is "only what has a tag is ever unchanged" "False False True True" "$(get "$api/openapi.json" | json '" ".join(
+    str("304" in d["paths"]["/api/v1/" + p]["get"]["responses"]) for p in ("follow", "store", "meta", "flame"))')"
 is "unchanged: 304" 304 "$(code -H "If-None-Match: $etag" "$api/flame?execution=latest")"
 is "304 has no body" "" "$(get -H "If-None-Match: $etag" "$api/flame?execution=latest")"
 is "304 folds nothing" "fold;dur=0.000" "$(header Server-Timing -H "If-None-Match: $etag" "$api/flame?execution=latest~1" | grep -o 'fold;dur=0.000')"
@@ -450,7 +453,9 @@ ok "it ends well all the same"
 # More half requests than there are descriptors for: those that wait longest are hung up, and all others answered.
 printf '#!/bin/sh\nulimit -n 64\nexec "%s" "$@"\n' "$varve" >"$dir/few"
 chmod +x "$dir/few"
+is "so many may follow" 64 "$followers"
 varve=$dir/few start "$dir"
+is "and fewer where descriptors are few" True "$(get "$url/api/v1/meta" | json '0 < d["limits"]["followers"] < 64')"
 python3 - "$url" "$dir/crowded" <<'PYTHON' &
 import socket, sys, time
 host, port = sys.argv[1].split("//")[1].split(":")
@@ -508,6 +513,15 @@ start "$dir/health/profiles-v1"
 whole=$(get "$url/api/v1/executions/latest")
 is "equations of a recording" \
     "complete $(echo "$whole" | json 'd["totals"]["calls"]') [True, True, True, True, True]" "$(echo "$whole" | json "$terms")"
+health=$(echo "$dir"/health/profiles-v1/streams/*/health)
+files=$url/api/v1/streams/$(basename "$(dirname "$health")")
+etag=$(header ETag "$files/health")
+is "a tag of the health plane" 304 "$(code -H "If-None-Match: $etag" "$files/health")"
+is "a tag of another plane" 304 "$(code -H "If-None-Match: $(header ETag "$files/data")" "$files/data")"
+cp "$health/00000000000000000001.varvehealth" "$health/00000000000000000002.varvehealth"
+is "a file more is listed" "['1', '2']" \
+    "$(get -H "If-None-Match: $etag" "$files/health" | json '[str(i["sequence"]) for i in d["items"]]')"
+rm "$health/00000000000000000002.varvehealth"
 stop
 ok "end"
 file=$(ls "$dir"/health/profiles-v1/streams/*/health/00000000000000000001.varvehealth)
@@ -530,6 +544,14 @@ etag=$(header ETag "$url/api/v1/meta")
 stop
 varve=$dir/build start "$dir"
 is "a tag of another build" 200 "$(code -H "If-None-Match: $etag" "$url/api/v1/meta")"
+mkdir -p "$dir/namesake/profiles-v1"
+cp -r "$dir/.baml/profiles-v1/." "$dir/namesake/profiles-v1"
+etag=$(header ETag "$url/api/v1/meta")
+stop
+varve=$dir/build start "$dir/namesake/profiles-v1"
+is "a tag of a store of another name" 200 "$(code -H "If-None-Match: $etag" "$url/api/v1/meta")"
+stop
+varve=$dir/build start "$dir"
 is "a tag of this build" 304 "$(code -H "If-None-Match: $(header ETag "$url/api/v1/meta")" "$url/api/v1/meta")"
 
 # Bodies that nobody asked for are read to an end, or not at all
