@@ -2,6 +2,7 @@
 
 #include "server/feed.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,12 +19,18 @@ typedef struct {
     uint64_t turn;                 /* of its last change */
 } line;
 
+/* Of one state; shared, nobody changes it any more. */
+typedef struct {
+    atomic_uint refs;
+    line items[];
+} line_list;
+
 struct vv_feed {
     uint64_t epoch, now;
     uint64_t oldest; /* turn from which on all changes are known */
     bool has_store;
     uint8_t generation[32];
-    line *lines; /* by id, gone ones among them */
+    line_list *lines; /* by id, gone ones among them */
     size_t count, gone;
 };
 
@@ -35,12 +42,29 @@ vv_feed *vv_feed_new(uint64_t epoch)
     return f;
 }
 
+static void unref(line_list *l)
+{
+    if (l && atomic_fetch_sub(&l->refs, 1) == 1)
+        free(l);
+}
+
 void vv_feed_free(vv_feed *f)
 {
     if (!f)
         return;
-    free(f->lines);
+    unref(f->lines);
     free(f);
+}
+
+vv_feed *vv_feed_share(const vv_feed *f)
+{
+    vv_feed *copy = malloc(sizeof *copy);
+    if (!copy)
+        return NULL;
+    *copy = *f;
+    if (copy->lines)
+        atomic_fetch_add(&copy->lines->refs, 1);
+    return copy;
 }
 
 static void hash_runs(vv_sha256_ctx *c, const vv_range *runs, size_t count)
@@ -80,15 +104,16 @@ static bool is_same(const line *a, const line *b)
 static void merge(vv_feed *f, line *out, const vv_store *store)
 {
     size_t streams = store ? store->stream_count : 0, n = 0;
+    const line *known = f->lines ? f->lines->items : NULL;
     f->gone = 0;
     for (size_t i = 0, k = 0; i < f->count || k < streams;) {
         int c = i == f->count  ? 1
                 : k == streams ? -1
-                               : memcmp(f->lines[i].euid.b, store->streams[k].euid.b, sizeof(vv_euid));
-        line next = c < 0 ? f->lines[i] : line_of(&store->streams[k]);
+                               : memcmp(known[i].euid.b, store->streams[k].euid.b, sizeof(vv_euid));
+        line next = c < 0 ? known[i] : line_of(&store->streams[k]);
         if (c < 0)
             next.gone = true;
-        next.turn = c <= 0 && is_same(&next, &f->lines[i]) ? f->lines[i].turn : f->now;
+        next.turn = c <= 0 && is_same(&next, &known[i]) ? known[i].turn : f->now;
         f->gone += next.gone;
         out[n++] = next;
         i += c <= 0;
@@ -102,8 +127,8 @@ static void forget_gone(vv_feed *f)
 {
     size_t kept = 0;
     for (size_t i = 0; i < f->count; i++)
-        if (!f->lines[i].gone)
-            f->lines[kept++] = f->lines[i];
+        if (!f->lines->items[i].gone)
+            f->lines->items[kept++] = f->lines->items[i];
     f->count = kept;
     f->gone = 0;
     f->oldest = f->now;
@@ -115,15 +140,17 @@ bool vv_feed_turn(vv_feed *f, const vv_look *look)
     if (f->has_store == (store != NULL)
         && (!store || memcmp(f->generation, store->generation, sizeof f->generation) == 0))
         return false;
-    line *lines = malloc((f->count + (store ? store->stream_count : 0) + 1) * sizeof *lines);
+    size_t most = f->count + (store ? store->stream_count : 0);
+    line_list *lines = malloc(sizeof *lines + most * sizeof lines->items[0]);
     if (!lines)
         return false;
+    atomic_init(&lines->refs, 1);
     f->now++;
     f->has_store = store != NULL;
     if (store)
         memcpy(f->generation, store->generation, sizeof f->generation);
-    merge(f, lines, store);
-    free(f->lines);
+    merge(f, lines->items, store);
+    unref(f->lines);
     f->lines = lines;
     if (f->gone > VV_FEED_GONE)
         forget_gone(f);
@@ -189,8 +216,8 @@ void vv_feed_json(vv_json *j, const vv_feed *f, const uint64_t *since)
     vv_json_kv_bool(j, "full", !since);
     vv_json_kv_arr(j, "streams");
     for (size_t i = 0; i < f->count; i++)
-        if (since ? f->lines[i].turn > *since : !f->lines[i].gone)
-            line_json(j, &f->lines[i]);
+        if (since ? f->lines->items[i].turn > *since : !f->lines->items[i].gone)
+            line_json(j, &f->lines->items[i]);
     vv_json_end_arr(j);
     vv_json_end_obj(j);
 }

@@ -27,6 +27,12 @@ void vv_feed_free(vv_feed *f); /* accepts NULL */
  */
 bool vv_feed_turn(vv_feed *f, const vv_look *look);
 
+/*
+ * The present state apart from the feed, which may go on meanwhile: cheap, it shares what is large. To be read by any
+ * one thread, and freed. NULL without memory.
+ */
+VV_MUST_CHECK vv_feed *vv_feed_share(const vv_feed *f);
+
 /* The number of the present state. */
 uint64_t vv_feed_now(const vv_feed *f);
 /* The state that a cursor names; false where it is none of this feed's, or changes since are not all known. */

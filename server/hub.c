@@ -384,41 +384,56 @@ static void put(vv_wr *w, const char *text)
     vv_wr_bytes(w, text, strlen(text));
 }
 
-static void write_object(vv_hub *h, vv_wr *w, const uint64_t *since)
+/* Taken under the lock, and written without it: a state may be long, and who finds a change waits for nobody. */
+typedef struct {
+    vv_feed *feed; /* NULL: there is none to be told */
+    bool since, first;
+    uint64_t turn; /* where since */
+} news;
+
+static void write_object(const news *n, vv_wr *w)
 {
     vv_json j = vv_json_init(w);
-    vv_feed_json(&j, h->feed, since);
+    vv_feed_json(&j, n->feed, n->since ? &n->turn : NULL);
 }
 
-/* The newest state, in the follower's form. */
-static void write_event(vv_follower *f)
+/* The newest state. Under the lock. */
+static news take_news(vv_follower *f)
 {
     vv_hub *h = f->hub;
-    const uint64_t *since = f->knows && vv_feed_knows(h->feed, f->turn) ? &f->turn : NULL;
-    if (f->form == VV_FOLLOW_EVENTS) {
-        char cursor[VV_FEED_CURSOR];
-        vv_feed_cursor(h->feed, vv_feed_now(h->feed), cursor);
-        if (!f->begun)
-            put(&f->out, "retry: 1000\n");
-        put(&f->out, since ? "event: change\nid: " : "event: snapshot\nid: ");
-        put(&f->out, cursor);
-        put(&f->out, "\ndata: ");
-    }
-    write_object(h, &f->out, since);
-    if (f->form != VV_FOLLOW_ONCE)
-        put(&f->out, f->form == VV_FOLLOW_EVENTS ? "\n\n" : "\n");
+    news n = {.feed = vv_feed_share(h->feed), .since = f->knows && vv_feed_knows(h->feed, f->turn),
+              .first = !f->begun, .turn = f->turn};
+    f->gone |= !n.feed;
     f->knows = true;
     f->turn = vv_feed_now(h->feed);
     f->ended = f->form == VV_FOLLOW_ONCE;
+    return n;
+}
+
+/* In the follower's form. */
+static void write_news(vv_follower *f, const news *n)
+{
+    if (f->form == VV_FOLLOW_EVENTS) {
+        char cursor[VV_FEED_CURSOR];
+        vv_feed_cursor(n->feed, vv_feed_now(n->feed), cursor);
+        if (n->first)
+            put(&f->out, "retry: 1000\n");
+        put(&f->out, n->since ? "event: change\nid: " : "event: snapshot\nid: ");
+        put(&f->out, cursor);
+        put(&f->out, "\ndata: ");
+    }
+    write_object(n, &f->out);
+    if (f->form != VV_FOLLOW_ONCE)
+        put(&f->out, f->form == VV_FOLLOW_EVENTS ? "\n\n" : "\n");
 }
 
 /* Nothing has changed: a sign of life, or the end of a long poll. */
-static void write_quiet(vv_follower *f)
+static news take_quiet(vv_follower *f)
 {
     if (f->form == VV_FOLLOW_ONCE)
-        write_event(f);
-    else
-        put(&f->out, f->form == VV_FOLLOW_EVENTS ? (f->begun ? ":\n\n" : "retry: 1000\n\n") : "\n");
+        return take_news(f);
+    put(&f->out, f->form == VV_FOLLOW_EVENTS ? (f->begun ? ":\n\n" : "retry: 1000\n\n") : "\n");
+    return (news){0};
 }
 
 static void wait_until(vv_follower *f, uint64_t ns)
@@ -427,31 +442,33 @@ static void wait_until(vv_follower *f, uint64_t ns)
     pthread_cond_timedwait(&f->changed, &f->hub->lock, &t);
 }
 
-/* Waits for something to tell, and writes it; nothing where it was ended. Under the lock. */
-static void next_text(vv_follower *f)
+/* Waits for something to tell; nothing where it was ended. Under the lock. */
+static news next_news(vv_follower *f)
 {
     vv_hub *h = f->hub;
+    news n = {0};
     for (;;) {
         uint64_t now = now_ns();
         uint64_t due = f->form == VV_FOLLOW_ONCE ? f->until_ns : f->begun ? f->quiet_ns + h->heartbeat_ns : now;
         if (f->gone)
-            return;
+            return n;
         if (h->stopping && f->form != VV_FOLLOW_ONCE) {
             f->ended = true;
-            return;
+            return n;
         }
         if (!f->knows || f->turn != vv_feed_now(h->feed)) {
-            write_event(f);
+            n = take_news(f);
             break;
         }
         if (now >= due || h->stopping) {
-            write_quiet(f);
+            n = take_quiet(f);
             break;
         }
         wait_until(f, due);
     }
     f->begun = true;
     f->quiet_ns = now_ns();
+    return n;
 }
 
 /* A whole state may be long, the changes after it are not. */
@@ -472,9 +489,12 @@ ssize_t vv_follower_read(vv_follower *f, char *buf, size_t cap)
             return 0;
         renew(f);
         pthread_mutex_lock(&f->hub->lock);
-        next_text(f);
+        news n = next_news(f);
         bool gone = f->gone;
         pthread_mutex_unlock(&f->hub->lock);
+        if (n.feed)
+            write_news(f, &n);
+        vv_feed_free(n.feed);
         if (gone || !vv_wr_ok(&f->out))
             return -1;
     }
@@ -488,12 +508,17 @@ ssize_t vv_follower_read(vv_follower *f, char *buf, size_t cap)
 
 bool vv_hub_tell(vv_hub *h, vv_str cursor, bool always, vv_wr *w)
 {
-    uint64_t turn;
+    news n = {0};
     pthread_mutex_lock(&h->lock);
-    bool knows = cursor.p && vv_feed_find(h->feed, cursor, &turn);
-    bool tells = always || !knows || turn != vv_feed_now(h->feed);
+    n.since = cursor.p && vv_feed_find(h->feed, cursor, &n.turn);
+    bool tells = always || !n.since || n.turn != vv_feed_now(h->feed);
     if (tells)
-        write_object(h, w, knows ? &turn : NULL);
+        n.feed = vv_feed_share(h->feed);
     pthread_mutex_unlock(&h->lock);
+    if (n.feed)
+        write_object(&n, w);
+    else if (tells)
+        vv_wr_fail(w, "OutOfMemory");
+    vv_feed_free(n.feed);
     return tells;
 }

@@ -247,6 +247,30 @@ START_TEST(random_states)
 }
 END_TEST
 
+/* What was shared stays as it was, whatever the feed goes on to, and longer than the feed. */
+START_TEST(a_shared_state_stays)
+{
+    vv_feed *f = vv_feed_new(1);
+    ck_assert_ptr_nonnull(f);
+    ck_assert(vv_feed_turn(f, at(1)));
+    uint64_t first = vv_feed_now(f);
+    ck_assert(vv_feed_turn(f, at(2)));
+    vv_feed *shared = vv_feed_share(f);
+    ck_assert_ptr_nonnull(shared);
+    char whole[TEXT], change[TEXT];
+    strcpy(whole, event(f, NULL));
+    strcpy(change, event(f, &first));
+    for (uint64_t i = 3; i < 10; i++)
+        ck_assert(vv_feed_turn(f, at(i)));
+    ck_assert(vv_feed_turn(f, NULL));
+    ck_assert_str_ne(event(f, NULL), whole);
+    vv_feed_free(f);
+    ck_assert_str_eq(event(shared, NULL), whole);
+    ck_assert_str_eq(event(shared, &first), change);
+    vv_feed_free(shared);
+}
+END_TEST
+
 /* A hub whose library has no store: all states are the test's. */
 typedef struct {
     char dir[32];
@@ -637,6 +661,7 @@ int main(void)
     tcase_add_loop_test(c, cursors_are_our_own, 0, VV_ARRAY_LEN(cursors));
     tcase_add_test(c, very_many_go);
     tcase_add_test(c, random_states);
+    tcase_add_test(c, a_shared_state_stays);
     tcase_add_test(c, events);
     tcase_add_test(c, changes_at_any_moment);
     tcase_add_test(c, resuming);
