@@ -16,6 +16,9 @@ is "ls: ids, newest first" "0c0d0e0f.1.9 0c0d0e0f.1.5 0c0d0e0f.1.1 eeeeeeee.1.1"
 is "ls: a row" "0c0d0e0f.1.5 failed complete 2023-11-14 22:13:20 2.000 µs 1 1 app.Main" "$("$varve" ls | grep 1.5 | xargs)"
 is "ls: unknown is not zero" "eeeeeeee.1.1 cancelled partial ? - 0 0 ?" "$("$varve" ls | grep ^eeee | xargs)"
 is "ls -n" "2 more; --limit shows them" "$("$varve" ls -n 2 | tail -1)"
+next=$("$varve" search app -n 1 | sed -n 's/^more follow; --cursor \(.*\) shows them$/\1/p')
+is "search: the next page" "app.Helper app.Main" \
+    "$({ "$varve" search app -n 1; "$varve" search app -n 1 --cursor "$next"; } | awk '$1 == "function" {print $4}' | xargs)"
 is "ls of an archive" 5 "$("$varve" ls "$top_srcdir/tests/fixtures/demo-store.tar" | wc -l)"
 is "no colour in a pipe" "" "$("$varve" ls | grep "$(printf '\033')")"
 # A container may be without pseudo-terminals, or without script.
