@@ -76,7 +76,8 @@ stage_clang() {
 stage_asan() {
     one "build with AddressSanitizer and UBSan" build_in build-asan --enable-werror --with-check --enable-debug --enable-sanitizers CC=gcc CFLAGS="-O1 -g"
     # Fewer seeds than the plain build takes: each is an order slower here.
-    VV_CRASH_RUNS=40 VV_DIFFERENTIAL_SEEDS=50 VV_SEEDS=5 VV_GROWTH_SEEDS=4 VV_ANSWERS=3000 suite build-asan check
+    VV_CRASH_RUNS=40 VV_DIFFERENTIAL_SEEDS=50 VV_SEEDS=5 VV_GROWTH_SEEDS=4 VV_ANSWERS=3000 \
+        VV_LUACHECK=/usr/share/lua/5.4/pl/pretty.lua suite build-asan check
 }
 
 stage_tsan() {

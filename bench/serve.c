@@ -346,8 +346,9 @@ static bool calls_are(bench_conn *c, uint64_t commits)
     return strstr(text, wanted) != NULL;
 }
 
-static void bench_fresh(const fixture *fx, const bench_child *server, bench_conn *c)
+static void bench_fresh(const fixture *fx, const bench_child *server, bench_conn *c, int rounds)
 {
+    const uint64_t commits = rounds < 10 ? COMMITS / 10 : COMMITS;
     static follower f;
     static bare_loop b;
     double event[COMMITS], answer[COMMITS], bare[COMMITS];
@@ -365,7 +366,7 @@ static void bench_fresh(const fixture *fx, const bench_child *server, bench_conn
     pthread_create(&threads[0], NULL, follow, &f);
     pthread_create(&threads[1], NULL, notice, &b);
     bool good = wait_for(&f.events, 0);
-    for (uint64_t k = 0; k < COMMITS && good; k++) {
+    for (uint64_t k = 0; k < commits && good; k++) {
         /* Followers are told of bursts at intervals; a writer's commits are a second apart. */
         nanosleep(&(struct timespec){.tv_nsec = 45000000 + (long)(k * 7919 % 30) * 1000000}, NULL);
         uint64_t events = atomic_load(&f.events), noticed = atomic_load(&b.events);
@@ -384,13 +385,13 @@ static void bench_fresh(const fixture *fx, const bench_child *server, bench_conn
     free(one);
     if (!good)
         bench_die("a commit was not followed");
-    bench_summary(event, COMMITS);
-    bench_summary(answer, COMMITS);
-    bench_summary(bare, COMMITS);
-    int p99 = COMMITS * 99 / 100 - 1;
+    bench_summary(event, (int)commits);
+    bench_summary(answer, (int)commits);
+    bench_summary(bare, (int)commits);
+    size_t p99 = commits * 99 / 100 - 1, half = commits / 2;
     printf("commit to answer, 99th of 100 of %d commits: event %.2f ms (median %.2f), answer with it %.2f ms (%.2f), "
            "a bare notification %.2f ms (%.2f); limit: 100 ms\n",
-           COMMITS, event[p99], event[COMMITS / 2], answer[p99], answer[COMMITS / 2], bare[p99], bare[COMMITS / 2]);
+           (int)commits, event[p99], event[half], answer[p99], answer[half], bare[p99], bare[half]);
 }
 
 static fixture made = {.dir = "/var/tmp/varve-bench-serve-XXXXXX"};
@@ -417,7 +418,7 @@ int main(void)
     bench_connect(&c, server.port);
     bench_unchanged(&c, rounds);
     bench_raw(&made, rounds);
-    bench_fresh(&made, &server, &c);
+    bench_fresh(&made, &server, &c, rounds);
     bench_stop(&server);
     return 0;
 }

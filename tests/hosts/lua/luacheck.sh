@@ -2,8 +2,8 @@
 # luacheck over the sources of penlight: the same output as under lua5.4, and for each function as many calls as a
 # hook of the program itself counted in the same process.
 dir=$top_srcdir/tests/hosts/lua
-checked=/usr/share/lua/5.4/pl
-if ! [ -f /usr/bin/luacheck ] || ! [ -d $checked ] || ! command -v lua5.4 >/dev/null || ! command -v jq >/dev/null; then
+checked=${VV_LUACHECK:-/usr/share/lua/5.4/pl} # or less of it
+if ! [ -f /usr/bin/luacheck ] || ! [ -e $checked ] || ! command -v lua5.4 >/dev/null || ! command -v jq >/dev/null; then
     echo "1..0 # SKIP needs jq, lua5.4, lua-check and lua-penlight"
     exit 0
 fi
