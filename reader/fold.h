@@ -114,7 +114,11 @@ typedef struct vv_fold {
  */
 VV_MUST_CHECK vv_code vv_fold_load(vv_fold **ret, const vv_store *store, const vv_stream *stream,
                                    const vv_execution *execution, vv_budget *budget, vv_error *err);
-void vv_fold_free(vv_fold *f);
+/*
+ * Stands for an execution that is larger than there is memory for: a failed fold whose error is LimitExceeded. NOMEM.
+ */
+VV_MUST_CHECK vv_code vv_fold_refused(vv_fold **ret, const vv_execution *execution, vv_error *err);
+void vv_fold_free(vv_fold *f); /* accepts NULL */
 
 /*
  * Brings a fold up to a newer look at the same execution by reading only the new groups; where the past changed too (a

@@ -165,8 +165,7 @@ static vv_code begin_issues(vv_fold_build *b, vv_error *err)
     return b->f.execution->has_end ? VV_OK : vv_build_issue(b, &(vv_issue){.kind = VV_ISSUE_NO_ROOT_ENDED}, err);
 }
 
-vv_code vv_fold_load(vv_fold **ret, const vv_store *store, const vv_stream *stream, const vv_execution *execution,
-                     vv_budget *budget, vv_error *err)
+static vv_code begin(vv_fold_build **ret, const vv_execution *execution, vv_budget *budget, vv_error *err)
 {
     vv_fold_build *b = calloc(1, sizeof *b);
     if (!b)
@@ -179,8 +178,30 @@ vv_code vv_fold_load(vv_fold **ret, const vv_store *store, const vv_stream *stre
     vv_map_init(&b->f.thread_map, sizeof(vv_thread_ref));
     vv_map_init(&b->f.span_map, sizeof(vv_call_ref));
     vv_map_init(&b->f.error_map, sizeof(vv_capture_id));
+    *ret = b;
+    return VV_OK;
+}
+
+vv_code vv_fold_refused(vv_fold **ret, const vv_execution *execution, vv_error *err)
+{
+    vv_fold_build *b;
+    vv_code rc = begin(&b, execution, NULL, err);
+    if (rc != VV_OK)
+        return rc;
+    vv_build_fail(b, "LimitExceeded");
+    *ret = &b->f;
+    return VV_OK;
+}
+
+vv_code vv_fold_load(vv_fold **ret, const vv_store *store, const vv_stream *stream, const vv_execution *execution,
+                     vv_budget *budget, vv_error *err)
+{
+    vv_fold_build *b;
+    vv_code rc = begin(&b, execution, budget, err);
+    if (rc != VV_OK)
+        return rc;
     b->range = range_of(stream, execution);
-    vv_code rc = begin_issues(b, err);
+    rc = begin_issues(b, err);
     if (rc == VV_OK)
         rc = load(b, store, stream, b->range.first, err);
     if (rc != VV_OK) {

@@ -262,6 +262,12 @@ static vv_verdict issue_verdict(const vv_execution *x, unsigned kind)
     }
 }
 
+/* Of too little memory nothing is damaged. */
+static bool is_refusal(const vv_fold *f)
+{
+    return f->failed && f->error.name && strcmp(f->error.name, "LimitExceeded") == 0;
+}
+
 static vv_code collect_issues(vv_evidence *e, const vv_execution *x, const vv_fold *f, vv_error *err)
 {
     vv_evidence_issue one = {.execution = x->root};
@@ -275,7 +281,7 @@ static vv_code collect_issues(vv_evidence *e, const vv_execution *x, const vv_fo
         one.kind = own[i];
         if (one.kind == VV_ISSUE_FOLD_ERROR)
             snprintf(one.error, sizeof one.error, "%s", f->error.name ? f->error.name : "Io");
-        worsen(e, issue_verdict(x, one.kind));
+        worsen(e, one.kind == VV_ISSUE_FOLD_ERROR && is_refusal(f) ? VV_VERDICT_PARTIAL : issue_verdict(x, one.kind));
         rc = add_issue(e, &one, err);
     }
     one.error[0] = 0;
@@ -358,6 +364,13 @@ vv_code vv_evidence_merge(vv_evidence *e, const vv_evidence *o, vv_error *err)
     }
     e->issues_total += o->issues_total - o->issue_count;
     return VV_OK;
+}
+
+vv_code vv_evidence_refused(vv_evidence *e, const vv_execution *x, vv_error *err)
+{
+    worsen(e, VV_VERDICT_PARTIAL);
+    return add_issue(e, &(vv_evidence_issue){.execution = x->root, .kind = VV_ISSUE_FOLD_ERROR, .error = "LimitExceeded"},
+                     err);
 }
 
 vv_code vv_evidence_stream_error(vv_evidence *e, const vv_stream *s, vv_error *err)

@@ -62,6 +62,9 @@ VV_MUST_CHECK vv_code vv_evidence_of(vv_evidence *ret, const vv_execution *execu
 /* Adds another execution's evidence: sums, the worst verdict; an equation holds where it holds for all. */
 VV_MUST_CHECK vv_code vv_evidence_merge(vv_evidence *e, const vv_evidence *other, vv_error *err);
 
+/* An execution that was left out for want of memory. */
+VV_MUST_CHECK vv_code vv_evidence_refused(vv_evidence *e, const vv_execution *x, vv_error *err);
+
 /* A stream whose index can't be opened: damage, as its executions can't be listed. */
 VV_MUST_CHECK vv_code vv_evidence_stream_error(vv_evidence *e, const vv_stream *s, vv_error *err);
 

@@ -237,6 +237,10 @@ static vv_code search_one(vv_searching *s, const vv_found *f, const uint8_t *aft
     vv_digest_release(q->library, d);
     if (rc == VV_OK && may && !s->more && wants_inside(s))
         rc = search_loaded(s, f, after, err);
+    if (rc == VV_ERR_LIMIT) {
+        vv_error_clear(err);
+        rc = vv_evidence_refused(&s->result->evidence, f->execution, err);
+    }
     return rc;
 }
 

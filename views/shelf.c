@@ -350,6 +350,19 @@ static vv_code obtain(vv_shelf *sh, const vv_store *store, vv_index *index, cons
     return rc;
 }
 
+/* What can be said of an execution that is too large to be loaded now: its records, and that its numbers are unknown. */
+static vv_code digest_of_refused(vv_digest **ret, const vv_execution *execution, vv_error *err)
+{
+    vv_fold *fold;
+    vv_code rc = vv_fold_refused(&fold, execution, err);
+    if (rc != VV_OK)
+        return rc;
+    const vv_profile nothing = {.fold = fold};
+    rc = vv_digest_new(ret, execution, &nothing, err);
+    vv_fold_free(fold);
+    return rc;
+}
+
 /* An entry with a digest, and a profile where one is asked for; one reference is the caller's. Under the lock. */
 static vv_code acquire(vv_shelf *sh, const vv_store *store, vv_index *index, const vv_stream *stream,
                        const vv_execution *execution, bool want_profile, entry **ret, vv_error *err)
@@ -377,6 +390,11 @@ static vv_code acquire(vv_shelf *sh, const vv_store *store, vv_index *index, con
     vv_digest *digest = NULL;
     from = now_ns();
     vv_code rc = obtain(sh, store, index, stream, execution, key, want_profile, former, &profile, &digest, err);
+    bool refused = rc == VV_ERR_LIMIT && !want_profile;
+    if (refused) {
+        vv_error_clear(err);
+        rc = digest_of_refused(&digest, execution, err);
+    }
     load_ns += now_ns() - from;
     pthread_mutex_lock(&sh->lock);
     e->loading = false;
@@ -401,6 +419,8 @@ static vv_code acquire(vv_shelf *sh, const vv_store *store, vv_index *index, con
         sh->digest_bytes += vv_digest_bytes(digest);
         vv_budget_force(&sh->budget, vv_digest_bytes(digest));
     }
+    if (refused && e->listed) /* there may be room the next time */
+        unlist(sh, e);
     trim_entries(sh);
     *ret = e;
     return VV_OK;

@@ -160,13 +160,17 @@ static vv_code search_one(search *s, const vv_found *f, const uint8_t position[P
     vv_query *q = s->q;
     vv_code rc = vv_execution_mentions(&named, q->look->store, f->stream, f->execution, &s->cid, sizeof s->cid,
                                        GROUP_MAX, err);
-    if (rc == VV_OK && named)
-        rc = vv_query_load(q, f, &x, err);
-    else if (rc == VV_OK)
+    if (rc == VV_OK)
         rc = vv_library_digest(q->library, q->look, f->stream, f->execution, &x.digest, err);
     if (rc != VV_OK)
         return rc;
     rc = vv_evidence_merge(s->evidence, &x.digest->evidence, err);
+    if (rc == VV_OK && named && x.digest->known)
+        rc = vv_library_profile(q->library, q->look, f->stream, f->execution, &x.profile, err);
+    if (rc == VV_ERR_LIMIT) {
+        vv_error_clear(err);
+        rc = vv_evidence_refused(s->evidence, f->execution, err);
+    }
     if (rc == VV_OK && x.profile && !x.profile->fold->failed)
         take_uses(s, f, x.profile, position, after);
     vv_loaded_release(q->library, &x);

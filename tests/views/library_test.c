@@ -134,6 +134,31 @@ START_TEST(what_is_held_stays_and_others_are_refused)
 }
 END_TEST
 
+/* What is too large takes nothing from a list: its numbers are unknown, and said to be for want of memory. */
+START_TEST(a_digest_of_what_is_too_large)
+{
+    rig r;
+    const vv_profile *held;
+    const vv_digest *d;
+    vv_error err = {0};
+    open_rig(&r, least_for(1) + 2048);
+    const vv_stream *s = &r.look->store->streams[0];
+    ck_assert(load(&r, 0, &held) == VV_OK);
+    for (int i = 0; i < 2; i++) {
+        ck_assert(vv_library_digest(r.l, r.look, s, &s->executions[1], &d, &err) == VV_OK);
+        ck_assert(!d->known && d->data_state == VV_DATA_ERROR && d->evidence.verdict == VV_VERDICT_PARTIAL);
+        ck_assert_uint_eq(d->evidence.issues_total, 1);
+        ck_assert_str_eq(d->evidence.issues[0].error, "LimitExceeded");
+        vv_digest_release(r.l, d);
+    }
+    vv_profile_release(r.l, held);
+    ck_assert(vv_library_digest(r.l, r.look, s, &s->executions[1], &d, &err) == VV_OK); /* there is room now */
+    ck_assert(d->known);
+    vv_digest_release(r.l, d);
+    close_rig(&r);
+}
+END_TEST
+
 static void *ask(void *cls)
 {
     rig *r = cls;
@@ -173,6 +198,7 @@ int main(void)
     TCase *t = test_case("library", 120);
     tcase_add_test(t, the_oldest_use_goes_first);
     tcase_add_test(t, what_is_held_stays_and_others_are_refused);
+    tcase_add_test(t, a_digest_of_what_is_too_large);
     tcase_add_test(t, many_share_a_small_sum);
     return test_run();
 }
