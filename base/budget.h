@@ -14,7 +14,7 @@ typedef struct {
     _Atomic size_t used;
     /*
      * Asked where too little is left, without a lock of the budget held: gives back what it can do without, until n
-     * bytes are free; false where it can give nothing. May be NULL.
+     * bytes are free; false where they are not, and it can give nothing. May be NULL.
      */
     bool (*release)(void *cls, size_t n);
     void *cls;

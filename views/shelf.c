@@ -199,7 +199,8 @@ static bool make_room(void *cls, size_t n)
     pthread_mutex_lock(&sh->lock);
     bool gave = give_back(sh, n);
     pthread_mutex_unlock(&sh->lock);
-    return vv_tables_give_back(sh->tables, n) || gave;
+    /* Who asks may have been overtaken by others that took and gave back since. */
+    return vv_tables_give_back(sh->tables, n) || gave || vv_budget_left(&sh->budget) >= n;
 }
 
 static bool has_too_many(const vv_shelf *sh)

@@ -121,7 +121,7 @@ START_TEST(rows_are_as_exact)
     for (unsigned shift = 0; shift < 128; shift++)
         for (int k = -2; k < 40; k++) {
             seed = seed * 6364136223846793005u + 1442695040888963407u;
-            vv_u128 v = ((vv_u128)1 << shift) + (vv_u128)(__int128)(k < 3 ? k : (__int128)(seed >> (64 - shift / 2)));
+            vv_u128 v = ((vv_u128)1 << shift) + (vv_u128)(__int128)(k < 3 ? k : (__int128)(seed >> (63 - shift / 2)));
             vv_json_row r;
             ck_assert(vv_json_row_begin(&j, 5, &r));
             vv_json_row_u128(&r, v);

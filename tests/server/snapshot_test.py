@@ -160,7 +160,7 @@ class Run:
     def one(self, connection, rng, executions, past):
         kind, target, check, ident = self.views(rng, executions)
         status, body = self.ask(connection, target)
-        want(status == 200, "%s: %d" % (target, status))
+        want(status == 200, "%s: %d %.300s" % (target, status, body))
         answer = json.loads(body)
         check_evidence(answer)
         generation = answer["snapshot"]["generation"]
@@ -171,7 +171,7 @@ class Run:
         if rng.random() < 0.2:
             then, again = past[-rng.randint(1, min(8, len(past)))]
             status, body = self.ask(connection, again + ("&" if "?" in again else "?") + "as_of=" + then)
-            want(status in (200, 410), "%s as of %s: %d" % (again, then, status))
+            want(status in (200, 410), "%s as of %s: %d %.300s" % (again, then, status, body))
             with self.lock:
                 if status == 410:
                     self.gone += 1
