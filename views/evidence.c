@@ -368,9 +368,9 @@ vv_code vv_evidence_merge(vv_evidence *e, const vv_evidence *o, vv_error *err)
 
 vv_code vv_evidence_refused(vv_evidence *e, const vv_execution *x, vv_error *err)
 {
+    const vv_evidence_issue one = {.execution = x->root, .kind = VV_ISSUE_FOLD_ERROR, .error = "LimitExceeded"};
     worsen(e, VV_VERDICT_PARTIAL);
-    return add_issue(e, &(vv_evidence_issue){.execution = x->root, .kind = VV_ISSUE_FOLD_ERROR, .error = "LimitExceeded"},
-                     err);
+    return add_issue(e, &one, err);
 }
 
 vv_code vv_evidence_stream_error(vv_evidence *e, const vv_stream *s, vv_error *err)

@@ -351,7 +351,7 @@ static vv_code obtain(vv_shelf *sh, const vv_store *store, vv_index *index, cons
     return rc;
 }
 
-/* What can be said of an execution that is too large to be loaded now: its records, and that its numbers are unknown. */
+/* Of an execution that is too large to be loaded now: its records, and that its numbers are unknown. */
 static vv_code digest_of_refused(vv_digest **ret, const vv_execution *execution, vv_error *err)
 {
     vv_fold *fold;
