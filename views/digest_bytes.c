@@ -59,7 +59,7 @@ void vv_digest_key(uint8_t out[32], const uint8_t signature[32], const vv_store 
 
 bool vv_digest_is_lasting(const vv_execution *x, const vv_profile *p)
 {
-    if (x->status == VV_EXEC_RUNNING || p->fold->failed || p->lacks_newest_table)
+    if (x->status == VV_EXEC_RUNNING || p->fold->failed || p->table_fault)
         return false;
     for (size_t i = 0; i < p->fold->issue_count; i++)
         if (p->fold->issues[i].kind == VV_ISSUE_MISSING_SEGMENT || p->fold->issues[i].kind == VV_ISSUE_CORRUPT_SEGMENT)
@@ -170,7 +170,7 @@ static void put_issue(vv_wr *w, const vv_evidence_issue *i)
 static void get_issue(vv_rd *r, vv_evidence_issue *ret)
 {
     vv_rd_copy(r, ret->execution.b, sizeof ret->execution.b);
-    ret->kind = (unsigned)get(r, VV_ISSUE_STREAM_ERROR);
+    ret->kind = (unsigned)get(r, VV_ISSUE_FUNCTION_TABLE);
     bool of_fold = ret->kind <= VV_ISSUE_UNRESOLVED_CAPTURE;
     if (!of_fold && ret->kind < VV_ISSUE_FOLD_ERROR)
         vv_rd_fail(r, "InvalidIssue");

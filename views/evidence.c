@@ -10,6 +10,7 @@ static const char *const statuses[] = {"succeeded", "failed", "cancelled", "pani
 #define END_MISSING "the record of the end is missing"
 #define START_MISSING "the record of the start is missing"
 #define INDEX_DAMAGED "the index of the recording is damaged"
+#define TABLE_UNREADABLE "the table of the functions' names can't be read"
 
 static const char *const index_states[] = {"complete", "no_root_ended", "root_started_lost", "index_corrupt"};
 static const char *const data_states[] = {"complete", "incomplete", "error"};
@@ -268,19 +269,23 @@ static bool is_refusal(const vv_fold *f)
     return f->failed && f->error.name && strcmp(f->error.name, "LimitExceeded") == 0;
 }
 
-static vv_code collect_issues(vv_evidence *e, const vv_execution *x, const vv_fold *f, vv_error *err)
+static vv_code collect_issues(vv_evidence *e, const vv_execution *x, const vv_profile *p, vv_error *err)
 {
+    const vv_fold *f = p->fold;
     vv_evidence_issue one = {.execution = x->root};
     vv_code rc = VV_OK;
     unsigned own[] = {x->index_state == VV_INDEX_CORRUPT ? VV_ISSUE_INDEX_CORRUPT : 0,
                       x->index_state == VV_INDEX_ROOT_STARTED_LOST ? VV_ISSUE_ROOT_STARTED_LOST : 0,
-                      f->failed ? VV_ISSUE_FOLD_ERROR : 0};
+                      f->failed ? VV_ISSUE_FOLD_ERROR : 0,
+                      p->table_fault ? VV_ISSUE_FUNCTION_TABLE : 0};
     for (size_t i = 0; i < VV_ARRAY_LEN(own) && rc == VV_OK; i++) {
         if (!own[i])
             continue;
         one.kind = own[i];
         if (one.kind == VV_ISSUE_FOLD_ERROR)
             snprintf(one.error, sizeof one.error, "%s", f->error.name ? f->error.name : "Io");
+        if (one.kind == VV_ISSUE_FUNCTION_TABLE)
+            snprintf(one.error, sizeof one.error, "%s", p->table_fault);
         worsen(e, one.kind == VV_ISSUE_FOLD_ERROR && is_refusal(f) ? VV_VERDICT_PARTIAL : issue_verdict(x, one.kind));
         rc = add_issue(e, &one, err);
     }
@@ -323,7 +328,7 @@ vv_code vv_evidence_of(vv_evidence *ret, const vv_execution *x, const vv_profile
     health_equations(e, x, f);
     plane_equations(e, x);
     population_equations(e, x, p, lost);
-    return collect_issues(e, x, f, err);
+    return collect_issues(e, x, p, err);
 }
 
 static void merge_equation(vv_equation *q, const vv_equation *o, bool first)
@@ -397,6 +402,7 @@ static const struct {
     [VV_ISSUE_INDEX_CORRUPT] = {"index_corrupt", NULL, INDEX_DAMAGED},
     [VV_ISSUE_ROOT_STARTED_LOST] = {"root_started_lost", NULL, START_MISSING},
     [VV_ISSUE_STREAM_ERROR] = {"stream_error", NULL, NULL},
+    [VV_ISSUE_FUNCTION_TABLE] = {"function_table", NULL, TABLE_UNREADABLE},
 };
 
 static void issue_kind_json(vv_json *j, const vv_evidence_issue *i)

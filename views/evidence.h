@@ -22,7 +22,8 @@ const char *vv_data_state_word(vv_data_state s);
 vv_data_state vv_data_state_of(const vv_fold *f);
 
 /* An issue of the fold, or one of these beside them. */
-enum { VV_ISSUE_FOLD_ERROR = 100, VV_ISSUE_INDEX_CORRUPT, VV_ISSUE_ROOT_STARTED_LOST, VV_ISSUE_STREAM_ERROR };
+enum { VV_ISSUE_FOLD_ERROR = 100, VV_ISSUE_INDEX_CORRUPT, VV_ISSUE_ROOT_STARTED_LOST, VV_ISSUE_STREAM_ERROR,
+       VV_ISSUE_FUNCTION_TABLE };
 
 typedef struct {
     vv_thread_ref execution; /* of a stream's error: the stream's id and zeroes */

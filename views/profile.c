@@ -5,6 +5,14 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+/* The names last as long as the program: errors borrow them. */
+static const char *fault_of_table(const vv_error *why)
+{
+    if (why->name)
+        return why->name;
+    return why->code == VV_ERR_NOTFOUND ? "Missing" : "Io";
+}
+
 /* The newest table of the execution's engine that can be read; an engine that grew has named several. */
 static vv_code load_table(vv_profile *p, const vv_store *store, const vv_stream *stream, const vv_execution *execution,
                           vv_error *err)
@@ -22,7 +30,7 @@ static vv_code load_table(vv_profile *p, const vv_store *store, const vv_stream 
         if (p->has_table)
             p->table = *vv_shared_table_see(p->shared);
         else
-            p->lacks_newest_table = true;
+            p->table_fault = p->table_fault ? p->table_fault : fault_of_table(&why);
     }
     return VV_OK;
 }

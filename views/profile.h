@@ -15,7 +15,7 @@ typedef struct {
     vv_function_table table;      /* the shared one's */
     vv_shared_table *shared;
     bool has_table;
-    bool lacks_newest_table; /* a table that the engine named last could not be read */
+    const char *table_fault; /* why the table that the engine named last can't be read: an error's name; NULL: it can */
 
     vv_tree tree;
     vv_u128 *call_child_ns;       /* the tree's */

@@ -29,6 +29,7 @@ const EDGE_WORDS = {
 
 const ISSUES = new Map([
     ['missing_data_segment', 'a segment of the recording is missing'],
+    ['function_table', 'the table of the functions’ names can’t be read'],
     ['corrupt_data_segment', 'a segment of the recording is unreadable'],
     ['group_count_mismatch', 'the recording holds another number of groups than it announced'],
     ['unresolved_dependency', 'the recording refers to something that is not in it'],

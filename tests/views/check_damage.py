@@ -372,10 +372,13 @@ def thread_says(*issues):
     return check
 
 
-def names_are_null(server, ident):
-    items = server.get("/api/v1/functions", execution=ident)["items"]
-    found = [(item["name"], item["kind"], item["origin"], item["file"]) for item in items]
-    return None if found == [(None,) * 4] * 3 else found
+def names_are_null(error):
+    def check(server, ident):
+        answer = server.get("/api/v1/functions", execution=ident)
+        found = [(item["name"], item["kind"], item["origin"], item["file"]) for item in answer["items"]]
+        errors = [issue.get("error") for issue in answer["evidence"]["issues"]]
+        return None if found == [(None,) * 4] * 3 and errors == [error] else (found, errors)
+    return check
 
 
 def start_is_null(server, ident):
@@ -510,9 +513,12 @@ TABLE = (
          verdict="damaged", also=stack_is_partial),
     Case("calls in an overflow bucket", store=overflow_of(True), verdict="partial"),
     # Names.
-    Case("the table of functions is missing", store=other_object(None), unhurt="", also=names_are_null),
-    Case("the table of functions is damaged", store=other_object(flip), unhurt="", also=names_are_null),
-    Case("the table of functions is none", store=other_codec, unhurt="", also=names_are_null),
+    Case("the table of functions is missing", store=other_object(None), unhurt="",
+         verdict="damaged", issues=("function_table",), also=names_are_null("Missing")),
+    Case("the table of functions is damaged", store=other_object(flip), unhurt="",
+         verdict="damaged", issues=("function_table",), also=names_are_null("InvalidChecksum")),
+    Case("the table of functions is none", store=other_codec, unhurt="",
+         verdict="damaged", issues=("function_table",), also=names_are_null("CasIdentityMismatch")),
 )
 
 
