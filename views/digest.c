@@ -140,13 +140,23 @@ static void sift_texts(vv_digest *d, const vv_profile *p)
     vv_sieve_texts_finish(&t, &d->text_sieve);
 }
 
+/* Were there groups, and none of them can be read? What was counted in them is unknown then, not zero. */
+static bool is_nothing_left(const vv_fold *f)
+{
+    bool missed = false;
+    for (size_t i = 0; i < f->issue_count; i++)
+        missed |= f->issues[i].kind == VV_ISSUE_MISSING_SEGMENT || f->issues[i].kind == VV_ISSUE_CORRUPT_SEGMENT
+               || f->issues[i].kind == VV_ISSUE_GROUP_COUNT;
+    return missed && f->groups == 0;
+}
+
 vv_code vv_digest_new(vv_digest **ret, const vv_execution *x, const vv_profile *p, vv_error *err)
 {
     vv_digest *d = calloc(1, sizeof *d);
     if (!d)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a summary");
     const vv_fold *f = p->fold;
-    d->known = !f->failed;
+    d->known = !f->failed && !is_nothing_left(f);
     d->totals = vv_totals_of(p);
     d->data_state = vv_data_state_of(f);
     if (d->known) {

@@ -17,7 +17,7 @@ typedef struct {
 } vv_totals;
 
 typedef struct {
-    bool known;          /* false where the fold failed: numbers are unknown, not zero */
+    bool known;          /* false where the fold failed or damage left nothing of it: unknown numbers, not zero */
     vv_totals totals;
     uint64_t contexts, spans, threads, errors_captured;
     bool has_entry;      /* exactly one context of Root edge stands for the entry */

@@ -102,6 +102,13 @@ class Execution:
     errors: dict = field(default_factory=dict)
     logs: list = field(default_factory=list)
     scopes: dict = field(default_factory=dict)
+    found: int = 0  # groups
+
+    @property
+    def unknown(self):
+        """Nothing of what was counted can be read: it is unknown, not zero."""
+        damage = {"MissingDataSegment", "CorruptDataSegment", "GroupCountMismatch"}
+        return self.error is not None or (self.found == 0 and any(issue[0] in damage for issue in self.issues))
 
     @property
     def ident(self):
@@ -390,6 +397,7 @@ class Stream:
                 if group.root == execution.root:
                     found += 1
                     execution.fold_group(group)
+        execution.found = found
         if expected is not None and expected != found:
             execution.issues.append(["GroupCountMismatch", expected, found])
 
