@@ -2,7 +2,6 @@
 
 #include "views/compare.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/sha256.h"
@@ -54,16 +53,6 @@ void vv_comparison_key(const vv_comparison *c, uint32_t node, const void *more, 
     vv_put64(out, (uint64_t)(change >> 64));
     vv_put64(out + 8, (uint64_t)change);
     vv_sha256_final(&h, out + 16);
-}
-
-bool vv_function_is_named(const vv_function_ref *f, vv_str text)
-{
-    char number[16];
-    snprintf(number, sizeof number, "#%u", (unsigned)f->id);
-    if (vv_str_eq(text, vv_cstr(number)))
-        return true;
-    const vv_opt_str *key = f->def ? &f->def->definition_key : NULL;
-    return f->def && text.n && (vv_str_eq(f->def->fqn, text) || (key->present && vv_str_eq(key->s, text)));
 }
 
 static void name_json(vv_json *j, const vv_tree *t, uint32_t node)

@@ -29,9 +29,6 @@ void vv_comparison_key(const vv_comparison *c, uint32_t node, const void *more, 
 /* Fields of an open object: the function of the node, and where it stands. */
 void vv_comparison_place_json(vv_json *j, const vv_comparison *c, uint32_t node);
 
-/* Is it what a text names: its definition key, its full name, or # and its number? */
-bool vv_function_is_named(const vv_function_ref *f, vv_str text);
-
 /* The answers of spans and errors with base=. */
 vv_view vv_answer_span_comparison, vv_answer_error_comparison;
 

@@ -3,6 +3,7 @@
 #include "views/flame_view.h"
 
 #include "base/text.h"
+#include "views/pick.h"
 
 const vv_metric_name vv_metric_names[] = {
     [VV_METRIC_INCLUSIVE] = {"inclusive_ns", "ns"}, [VV_METRIC_SELF] = {"self_ns", "ns"},

@@ -9,7 +9,6 @@
 #pragma once
 
 #include "views/flame.h"
-#include "views/query.h"
 #include "views/transform.h"
 
 /*
@@ -24,13 +23,6 @@
 VV_MUST_CHECK vv_code vv_flame_invert(vv_flame *ret, vv_derived *ret_tree, const vv_tree *t, const vv_flame_part *part,
                                       const vv_function_grouping *g, uint32_t function, const vv_flame_options *o,
                                       vv_error *err);
-
-/*
- * The group that function= names: by a definition key, a full name, "#" and its number, or "#number/program". ARG,
- * NOTFOUND, AMBIGUOUS.
- */
-VV_MUST_CHECK vv_code vv_query_function(vv_query *q, const vv_tree *t, const vv_function_grouping *g, uint32_t *ret,
-                                        vv_error *err);
 
 /*
  * What the function calls, by paths that begin at its innermost call: a call of it below itself is one more call of the

@@ -1,8 +1,8 @@
 #include "config.h"
 
+#include "views/pick.h"
+
 #include "base/text.h"
-#include "views/invert.h"
-#include "views/query.h"
 
 /* "#7", or "#7/" and a program's id; false: the text is a name. */
 typedef struct {

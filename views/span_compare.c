@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "views/compare.h"
+#include "views/pick.h"
 #include "views/spans.h"
 
 /* The retained spans of a calling path, on one side. */
@@ -21,7 +22,9 @@ typedef struct {
     vv_comparison c;
     vv_page page;
     uint8_t reason; /* bit of those asked for; 0: all */
-    const vv_str *function;
+    bool has_function;
+    vv_function_grouping groups; /* of the tree's functions, where one is asked for */
+    uint32_t group;              /* of that one; VV_NONE: what can be read has none */
     tally (*tallies)[VV_SIDES]; /* by node */
     size_t cap;
     population populations[VV_SIDES];
@@ -99,7 +102,7 @@ static vv_code read_options(state *s, vv_query *q, vv_error *err)
     if (rc == VV_OK)
         rc = vv_page_read(&s->page, q, "spans", VV_COMPARISON_KEY, err);
     s->reason = vv_query_value(q, "reason") ? (uint8_t)(1u << reason) : 0;
-    s->function = vv_query_value(q, "function");
+    s->has_function = vv_query_value(q, "function") != NULL;
     return rc;
 }
 
@@ -175,29 +178,42 @@ static void answer_json(vv_json *j, const vv_query *q, const state *s)
     vv_json_end_obj(j);
 }
 
-/* Offers all paths that have spans; NOTFOUND for a function that neither side has. */
-static vv_code offer_rows(state *s, vv_query *q, vv_error *err)
+/* What is damaged can't be said to lack a function: it has no rows of it then. */
+static vv_code find_function(state *s, vv_query *q, vv_error *err)
 {
     const vv_tree *t = &s->c.merged.tree;
-    bool found = !s->function || !s->c.scope.known[VV_SIDE_HEAD] || !s->c.scope.known[VV_SIDE_BASE];
+    s->group = VV_NONE;
+    if (!s->has_function)
+        return VV_OK;
+    vv_code rc = vv_function_grouping_make(&s->groups, t, err);
+    if (rc == VV_OK)
+        rc = vv_query_function(q, t, &s->groups, &s->group, err);
+    if (rc != VV_ERR_NOTFOUND || (s->c.scope.known[VV_SIDE_HEAD] && s->c.scope.known[VV_SIDE_BASE]))
+        return rc;
+    vv_error_clear(err);
+    return VV_OK;
+}
+
+static bool is_asked_for(const state *s, uint32_t node)
+{
+    uint32_t f = s->c.merged.tree.nodes[node].function;
+    return !s->has_function || (s->group != VV_NONE && f != VV_NONE && s->groups.of[f] == s->group);
+}
+
+/* Offers all paths that have spans. */
+static vv_code offer_rows(state *s, const vv_query *q, vv_error *err)
+{
     vv_code rc = vv_page_room(&s->page, err);
-    for (uint32_t i = 0; i < t->node_count && rc == VV_OK; i++) {
+    for (uint32_t i = 0; i < s->c.merged.tree.node_count && rc == VV_OK; i++) {
         uint8_t key[VV_COMPARISON_KEY];
         const tally *sides = s->tallies[i];
-        uint32_t f = t->nodes[i].function;
-        if (s->function && (f == VV_NONE || !vv_function_is_named(&t->functions[f], *s->function)))
-            continue;
-        found = true;
-        if (!sides[VV_SIDE_HEAD].spans && !sides[VV_SIDE_BASE].spans)
+        if (!is_asked_for(s, i) || (!sides[VV_SIDE_HEAD].spans && !sides[VV_SIDE_BASE].spans))
             continue;
         vv_comparison_key(&s->c, i, NULL, 0, sides[VV_SIDE_BASE].total_ns, sides[VV_SIDE_HEAD].total_ns, key);
         vv_page_offer(&s->page, key, i);
     }
     vv_page_sort(&s->page, q, "spans");
-    if (rc != VV_OK || found)
-        return rc;
-    q->parameter = "function";
-    return vv_fail(err, VV_ERR_NOTFOUND, "these executions have no such function");
+    return rc;
 }
 
 vv_code vv_answer_span_comparison(vv_answer *a, vv_query *q, vv_error *err)
@@ -209,6 +225,8 @@ vv_code vv_answer_span_comparison(vv_answer *a, vv_query *q, vv_error *err)
     if (rc == VV_OK)
         rc = vv_comparison_make(&s.c, add_spans, &s, err);
     if (rc == VV_OK)
+        rc = find_function(&s, q, err);
+    if (rc == VV_OK)
         rc = offer_rows(&s, q, err);
     if (rc == VV_OK) {
         answer_json(&a->j, q, &s);
@@ -216,6 +234,7 @@ vv_code vv_answer_span_comparison(vv_answer *a, vv_query *q, vv_error *err)
     }
     vv_comparison_done(&s.c);
     vv_page_done(&s.page);
+    vv_function_grouping_done(&s.groups);
     free(s.tallies);
     return rc;
 }

@@ -321,6 +321,27 @@ def check_spans(scope, path, reason=None):
                   (answer[key]["retained"], answer[key]["without_start"]))
 
 
+def check_spans_of_function(scope, path):
+    """The rows of the function out of all; a name is refused as it is where callers are asked for."""
+    rows = scope.pages(path, 1000)["items"]
+    whole = [("execution", c.execution.ident) for c in scope.heads] + [("base", c.execution.ident) for c in scope.bases]
+    status, functions = scope.server.ask("/api/v1/functions", whole + [("limit", 1000)])
+    equal("functions", 200, status)
+    for item in functions["items"][:5]:
+        own = [row for row in rows if row["fqn"] is not None and group_of(dict(row, name=row["fqn"])) == group_of(item)]
+        number = "#%d" % item["function_id"]
+        for name in {item["definition_key"], item["name"], number, number + "/" + item["program"]} - {None, ""}:
+            if "\0" in name:
+                continue  # no address can hold it
+            status, got = scope.server.ask(path, scope.query + [("function", name), ("limit", 1000)])
+            wanted, callers = scope.server.ask("/api/v1/callers", whole + [("function", name)])
+            equal("status of spans of %s" % name, wanted, status)
+            if status == 200 and item["name"] is not None:
+                equal("spans of %s" % name, own[:1000], got["items"])
+            elif status != 200:
+                equal("why not %s" % name, *((x["type"], x["parameter"]) for x in (callers, got)))
+
+
 def error_sums(scope, checks):
     found = {}
     for check in checks:
@@ -661,6 +682,7 @@ def check_store(varve, path):
                 single.query = [pair for pair in single.query if pair[0] == "base"]
                 check_spans(single, path + "spans")
                 check_spans(single, path + "spans", reason=0)
+                check_spans_of_function(single, path + "spans")
                 check_errors(single, path + "errors")
             for metric in METRICS:
                 check_flame(scope, metric)
