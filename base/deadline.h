@@ -16,9 +16,14 @@ static inline struct timespec vv_deadline(clockid_t clock, uint64_t ms)
 }
 
 /* Of the monotonic clock. */
-static inline uint64_t vv_now_ms(void)
+static inline uint64_t vv_now_ns(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static inline uint64_t vv_now_ms(void)
+{
+    return vv_now_ns() / 1000000;
 }

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/deadline.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "index/database.h"
@@ -22,7 +22,7 @@
 
 enum {
     BATCH = 512,                    /* changes in a transaction */
-    GATHER_NS = 200 * 1000 * 1000,  /* how long the first change waits for others */
+    GATHER_MS = 200,                /* how long the first change waits for others */
     WAITING_BYTES_MAX = 64 << 20,   /* of changes not written yet; more are not taken */
 };
 
@@ -398,13 +398,7 @@ static bool await_changes(vv_index *x)
 {
     while (!x->first && !x->closing)
         pthread_cond_wait(&x->changed, &x->lock);
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += GATHER_NS;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
+    struct timespec until = vv_deadline(CLOCK_MONOTONIC, GATHER_MS);
     while (x->waiting < BATCH && !x->closing && !x->hurry
            && pthread_cond_timedwait(&x->changed, &x->lock, &until) != ETIMEDOUT)
         ;

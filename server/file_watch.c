@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { PERIOD_NS = 250000000 };
+#include "base/deadline.h"
+
+enum { PERIOD_MS = 250 };
 
 struct vv_file_watch {
     pthread_t thread;
@@ -28,15 +29,11 @@ static bool is_short(const vv_watched_file *f)
 
 static void wait_a_while(vv_file_watch *w)
 {
-    struct timespec until;
     if (!w->newest) {
         pthread_cond_wait(&w->changed, &w->lock);
         return;
     }
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += PERIOD_NS;
-    until.tv_sec += until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
+    struct timespec until = vv_deadline(CLOCK_MONOTONIC, PERIOD_MS);
     while (!w->stopping && pthread_cond_timedwait(&w->changed, &w->lock, &until) == 0)
         ;
 }

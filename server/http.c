@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/deadline.h"
 #include "server/file_watch.h"
 #include "server/framing.h"
 #include "server/listen.h"
@@ -67,13 +68,6 @@ struct call {
     uint64_t from_ns, sent;
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void leave_queue(call *c)
 {
     vv_http *h = c->http;
@@ -117,7 +111,7 @@ static void start_waiting(call *c)
 static void log_request(const call *c)
 {
     const vv_log_entry e = {.method = c->method, .target = c->target, .status = c->status, .bytes = c->sent,
-                            .duration_ns = now_ns() - c->from_ns};
+                            .duration_ns = vv_now_ns() - c->from_ns};
     if (c->method[0])
         vv_log_write(c->http->log, &e);
 }
@@ -126,7 +120,7 @@ static void end_request(call *c)
 {
     log_request(c);
     if (c->counted) {
-        atomic_store(&c->http->last_ns, now_ns());
+        atomic_store(&c->http->last_ns, vv_now_ns());
         atomic_fetch_sub(&c->http->active, 1);
     }
     vv_file_watch_leave(c->http->files, &c->file);
@@ -179,7 +173,7 @@ static void *on_target(void *cls, const char *uri, struct MHD_Connection *connec
     if (!c)
         return NULL;
     end_request(c);
-    c->from_ns = now_ns();
+    c->from_ns = vv_now_ns();
     c->target = strdup(uri);
     return c->target ? c : NULL;
 }
@@ -444,7 +438,7 @@ vv_code vv_http_start(vv_http **ret, vv_server *server, const vv_http_options *o
     h->connections = connection_limit();
     vv_server_limit_followers(server, h->connections / 2);
     pthread_mutex_init(&h->lock, NULL);
-    atomic_store(&h->last_ns, now_ns());
+    atomic_store(&h->last_ns, vv_now_ns());
     vv_code rc = listen_somewhere(h, o, err);
     if (rc == VV_OK && h->listener.reachable && !o->has_token)
         rc = vv_fail(err, VV_ERR_ARG, "%.100s can be reached by others: a token file is needed", h->listener.name);
@@ -472,7 +466,7 @@ const char *vv_http_url(const vv_http *h)
 
 uint64_t vv_http_idle_ns(vv_http *h)
 {
-    return atomic_load(&h->active) ? 0 : now_ns() - atomic_load(&h->last_ns);
+    return atomic_load(&h->active) ? 0 : vv_now_ns() - atomic_load(&h->last_ns);
 }
 
 void vv_http_refuse(vv_http *h)
@@ -491,8 +485,8 @@ void vv_http_stop(vv_http *h, uint64_t drain_ns)
     if (!h)
         return;
     vv_http_refuse(h);
-    uint64_t until = now_ns() + drain_ns;
-    while (atomic_load(&h->active) && now_ns() < until)
+    uint64_t until = vv_now_ns() + drain_ns;
+    while (atomic_load(&h->active) && vv_now_ns() < until)
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     MHD_stop_daemon(h->daemon);
     vv_file_watch_stop(h->files);

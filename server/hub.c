@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/deadline.h"
+
 #define SECOND_NS UINT64_C(1000000000)
 /* Between two looks for followers: of what is written faster they are told the newest state. */
 #define PAUSE_NS UINT64_C(40000000)
@@ -59,13 +61,6 @@ struct vv_hub {
     pthread_t watcher, guard;
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * SECOND_NS + (uint64_t)t.tv_nsec;
-}
-
 static void ring(int fd)
 {
     uint64_t one = 1;
@@ -87,7 +82,7 @@ vv_code vv_hub_new(vv_hub **ret, vv_library *l, const vv_hub_options *o, vv_erro
     if (!h)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for followers");
     if (getrandom(&epoch, sizeof epoch, 0) != sizeof epoch)
-        epoch = now_ns() ^ (uint64_t)getpid() << 48;
+        epoch = vv_now_ns() ^ (uint64_t)getpid() << 48;
     h->library = l;
     h->heartbeat_ns = o && o->heartbeat_ns ? o->heartbeat_ns : VV_HUB_HEARTBEAT * SECOND_NS;
     h->places = o && o->places ? o->places : VV_HUB_PLACES;
@@ -135,7 +130,7 @@ static void *watch(void *hub)
         if (stopping)
             return NULL;
         struct pollfd fds[] = {{.fd = h->wake_fd, .events = POLLIN}, {.fd = -1, .events = POLLIN}};
-        uint64_t now = now_ns(), until = UINT64_MAX;
+        uint64_t now = vv_now_ns(), until = UINT64_MAX;
         if (followed && now < next_ns) {
             until = next_ns;
         } else if (followed) {
@@ -149,13 +144,13 @@ static void *watch(void *hub)
         int n = ppoll(fds, 2, until == UINT64_MAX ? NULL : &wait, NULL);
         if (n > 0 && fds[0].revents)
             hush(h->wake_fd);
-        bool due = followed && now_ns() >= next_ns && now_ns() >= vv_library_due_ns(h->library);
+        bool due = followed && vv_now_ns() >= next_ns && vv_now_ns() >= vv_library_due_ns(h->library);
         if (!due && !(n > 0 && fds[1].revents))
             continue;
         const vv_look *look;
         if (vv_library_look(h->library, &look, NULL) == VV_OK)
             vv_look_release(h->library, look);
-        next_ns = now_ns() + PAUSE_NS;
+        next_ns = vv_now_ns() + PAUSE_NS;
     }
 }
 
@@ -343,7 +338,7 @@ vv_code vv_follower_new(vv_follower **ret, vv_hub *h, vv_follow_form form, vv_st
     vv_follower *f = new_follower(h, form);
     if (!f)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a follower");
-    f->quiet_ns = now_ns();
+    f->quiet_ns = vv_now_ns();
     f->until_ns = f->quiet_ns + wait_ns;
     pthread_mutex_lock(&h->lock);
     f->knows = cursor.p && vv_feed_find(h->feed, cursor, &f->turn);
@@ -448,7 +443,7 @@ static news next_news(vv_follower *f)
     vv_hub *h = f->hub;
     news n = {0};
     for (;;) {
-        uint64_t now = now_ns();
+        uint64_t now = vv_now_ns();
         uint64_t due = f->form == VV_FOLLOW_ONCE ? f->until_ns : f->begun ? f->quiet_ns + h->heartbeat_ns : now;
         if (f->gone)
             return n;
@@ -467,7 +462,7 @@ static news next_news(vv_follower *f)
         wait_until(f, due);
     }
     f->begun = true;
-    f->quiet_ns = now_ns();
+    f->quiet_ns = vv_now_ns();
     return n;
 }
 

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/deadline.h"
 #include "base/sha256.h"
 #include "base/store_path.h"
 #include "base/text.h"
@@ -160,13 +160,6 @@ void vv_server_set_guard(vv_server *s, const vv_guard *g)
     vv_token_init(&s->token, s->token_text, g->port);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void security_headers(vv_response *rs)
 {
     vv_response_header(rs, "X-Content-Type-Options", "nosniff");
@@ -313,7 +306,7 @@ static void timing_header(exchange *x)
 /* A body that is all there: its length is sent, and it is compressed where that pays. False without memory. */
 static bool respond_whole(exchange *x, vv_wr *w, const char *etag, vv_coding coding)
 {
-    uint64_t from = now_ns();
+    uint64_t from = vv_now_ns();
     if (coding != VV_CODING_IDENTITY && w->len > COMPRESS_MIN) {
         vv_wr packed = vv_wr_growing(w->len + 4096);
         vv_compressor *z = vv_compressor_new(coding);
@@ -326,7 +319,7 @@ static bool respond_whole(exchange *x, vv_wr *w, const char *etag, vv_coding cod
     } else {
         coding = VV_CODING_IDENTITY;
     }
-    x->encode_ns = now_ns() - from;
+    x->encode_ns = vv_now_ns() - from;
     x->rs->status = 200;
     json_headers(x, etag, coding);
     timing_header(x);
@@ -372,10 +365,10 @@ static void serve_view(exchange *x, const vv_route *r, const vv_route_ids *ids)
 {
     const vv_look *look;
     char etag[65];
-    uint64_t from = now_ns();
+    uint64_t from = vv_now_ns();
     if (!take_look(x, &look))
         return;
-    x->index_ns = now_ns() - from;
+    x->index_ns = vv_now_ns() - from;
     if (turn_back(x, &look)) {
         vv_query q = {.library = x->server->library, .look = look, .params = x->target.params,
                       .param_count = x->target.param_count, .id = ids->items[0], .sub = ids->items[1],
@@ -387,11 +380,11 @@ static void serve_view(exchange *x, const vv_route *r, const vv_route_ids *ids)
             vv_error err = {0};
             vv_answer a;
             vv_answer_init(&a);
-            from = now_ns();
+            from = vv_now_ns();
             vv_library_load_ns(true);
             vv_code rc = r->view(&a, &q, &err);
             x->fold_ns = vv_library_load_ns(true);
-            x->view_ns = now_ns() - from - x->fold_ns;
+            x->view_ns = vv_now_ns() - from - x->fold_ns;
             if (rc == VV_OK)
                 respond_answer(x, &a, tagged ? etag : NULL);
             else
@@ -405,11 +398,11 @@ static void serve_view(exchange *x, const vv_route *r, const vv_route_ids *ids)
 static void serve_raw(exchange *x, const vv_route *r, const vv_route_ids *ids)
 {
     const vv_look *look;
-    uint64_t from = now_ns();
+    uint64_t from = vv_now_ns();
     if (!take_look(x, &look))
         return;
-    x->index_ns = now_ns() - from;
-    from = now_ns();
+    x->index_ns = vv_now_ns() - from;
+    from = vv_now_ns();
     if (turn_back(x, &look)) {
         vv_query q = {.library = x->server->library, .look = look, .params = x->target.params,
                       .param_count = x->target.param_count, .id = ids->items[0], .sub = ids->items[1],
@@ -419,7 +412,7 @@ static void serve_raw(exchange *x, const vv_route *r, const vv_route_ids *ids)
             vv_response_done(x->rs);
             refuse_error(x, &q, &err);
         }
-        x->view_ns = now_ns() - from;
+        x->view_ns = vv_now_ns() - from;
         timing_header(x);
     }
     vv_look_release(x->server->library, look);
@@ -447,14 +440,14 @@ static void serve_follow(exchange *x)
         return;
     }
     /* What was committed before the request is told, or known to who follows; no store yet is a state too. */
-    uint64_t from = now_ns();
+    uint64_t from = vv_now_ns();
     if (vv_library_look(x->server->library, &look, &err) == VV_OK) {
         vv_look_release(x->server->library, look);
     } else if (err.code != VV_ERR_NOTFOUND) {
         refuse_store(x, &err);
         return;
     }
-    x->index_ns = now_ns() - from;
+    x->index_ns = vv_now_ns() - from;
     vv_error_clear(&err);
     if (!tell_at_once(x, &ask) && vv_follow_respond(x->rs, x->rq, &ask, x->server->hub, &err) != VV_OK)
         refuse(x, err.code == VV_ERR_NOMEM ? VV_PROBLEM_BUSY : VV_PROBLEM_FOLLOWERS, NULL, err.msg);

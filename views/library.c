@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/deadline.h"
 #include "base/text.h"
 #include "reader/watch.h"
 #include "views/place.h"
@@ -47,13 +47,6 @@ struct vv_library {
     unsigned former_count;
     vv_sums *sums;
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 vv_code vv_library_open(vv_library **ret, const char *arg, size_t max_bytes, uint64_t poll_ns, vv_error *err)
 {
@@ -185,11 +178,11 @@ static vv_code enter_place(vv_library *l, bool *ret_again, vv_error *err)
     vv_code rc = vv_place_open(&p, l->arg, l->has_index ? &l->index : NULL, path, err);
     if (rc != VV_OK) {
         /* It may have come before it was watched. */
-        *ret_again = rc == VV_ERR_NOTFOUND && l->watch && vv_watch_place(l->watch, path, now_ns());
+        *ret_again = rc == VV_ERR_NOTFOUND && l->watch && vv_watch_place(l->watch, path, vv_now_ns());
         return rc;
     }
     if (l->watch)
-        vv_watch_store(l->watch, p->source, now_ns());
+        vv_watch_store(l->watch, p->source, vv_now_ns());
     pthread_mutex_lock(&l->lock);
     l->place = p;
     pthread_mutex_unlock(&l->lock);
@@ -252,11 +245,11 @@ static vv_code look_at_store(vv_library *l, vv_store **ret, vv_error *err)
 {
     vv_changes changes = {.all = true, .place = true};
     if (l->watch)
-        vv_watch_take(l->watch, &changes, now_ns());
+        vv_watch_take(l->watch, &changes, vv_now_ns());
     bool entered = false;
     vv_code rc = open_place(l, changes.place, &entered, err);
     if (rc == VV_OK && l->watch && entered)
-        vv_watch_take(l->watch, &changes, now_ns());
+        vv_watch_take(l->watch, &changes, vv_now_ns());
     if (rc != VV_OK)
         return rc;
     if (!l->present)
@@ -267,12 +260,12 @@ static vv_code look_at_store(vv_library *l, vv_store **ret, vv_error *err)
 static vv_code take_look(vv_library *l, vv_error *err)
 {
     vv_store *store = NULL;
-    uint64_t began = now_ns();
+    uint64_t began = vv_now_ns();
     vv_code rc = look_at_store(l, &store, err);
     if (rc == VV_OK) {
         vv_place_retain(l->place, store);
         if (l->watch)
-            vv_watch_looked(l->watch, store, began, now_ns());
+            vv_watch_looked(l->watch, store, began, vv_now_ns());
         const vv_store *p = l->present ? l->present->store : NULL;
         bool renews = p && memcmp(p->generation, store->generation, sizeof store->generation) == 0;
         if (renews && vv_store_shares_all(p, store))
@@ -281,8 +274,8 @@ static vv_code take_look(vv_library *l, vv_error *err)
             rc = keep_look(l, store, renews, err);
     }
     if (l->watch && rc != VV_OK && rc != VV_ERR_NOTFOUND)
-        vv_watch_looked(l->watch, NULL, began, now_ns());
-    l->looked_ns = now_ns();
+        vv_watch_looked(l->watch, NULL, began, vv_now_ns());
+    l->looked_ns = vv_now_ns();
     return rc;
 }
 
@@ -303,7 +296,7 @@ static bool is_present(vv_library *l)
         return false;
     if (!vv_source_is_live(l->place->source))
         return true;
-    uint64_t now = now_ns();
+    uint64_t now = vv_now_ns();
     if (l->watch && vv_watch_is_complete(l->watch))
         return !vv_watch_pending(l->watch, now);
     return l->poll_ns && now - l->looked_ns < l->poll_ns;

@@ -4,8 +4,8 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "base/deadline.h"
 #include "base/sha256.h"
 #include "views/digest_bytes.h"
 
@@ -41,13 +41,6 @@ struct vv_shelf {
 static _Thread_local uint64_t load_ns;
 
 static bool make_room(void *cls, size_t n);
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 vv_shelf *vv_shelf_new(size_t max_bytes)
 {
@@ -374,10 +367,10 @@ static vv_code acquire(vv_shelf *sh, const vv_store *store, vv_index *index, con
     if (!e)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for an execution");
     e->refs++;
-    uint64_t from = now_ns();
+    uint64_t from = vv_now_ns();
     while (e->loading)
         pthread_cond_wait(&sh->loaded, &sh->lock);
-    load_ns += now_ns() - from;
+    load_ns += vv_now_ns() - from;
     if (e->digest && (e->profile || !want_profile)) {
         *ret = e;
         return VV_OK;
@@ -389,14 +382,14 @@ static vv_code acquire(vv_shelf *sh, const vv_store *store, vv_index *index, con
     pthread_mutex_unlock(&sh->lock);
     vv_profile *profile = NULL;
     vv_digest *digest = NULL;
-    from = now_ns();
+    from = vv_now_ns();
     vv_code rc = obtain(sh, store, index, stream, execution, key, want_profile, former, &profile, &digest, err);
     bool refused = rc == VV_ERR_LIMIT && !want_profile;
     if (refused) {
         vv_error_clear(err);
         rc = digest_of_refused(&digest, execution, err);
     }
-    load_ns += now_ns() - from;
+    load_ns += vv_now_ns() - from;
     pthread_mutex_lock(&sh->lock);
     e->loading = false;
     pthread_cond_broadcast(&sh->loaded);
