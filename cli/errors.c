@@ -137,9 +137,7 @@ static int show(const vv_cli *c, vv_query *q)
     bool one = q->sub.p != NULL;
     vv_code rc = one ? VV_OK : vv_error_list_read(&l, q, &err);
     if (rc == VV_OK)
-        rc = vv_query_execution(q, q->id, "id", &f, &err);
-    if (rc == VV_OK)
-        rc = vv_query_load(q, &f, &x, &err);
+        rc = vv_query_load_own(q, &f, &x, &err);
     if (rc == VV_OK)
         rc = one ? vv_error_list_find(&l, q, x.profile, &err) : vv_error_list_make(&l, q, &f, &x, &err);
     int status = VV_EXIT_OK;

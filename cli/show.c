@@ -190,9 +190,7 @@ static int show_checkpoint(const vv_cli *c, vv_query *q)
     vv_found f;
     vv_loaded x;
     char text[VV_CELL];
-    vv_code rc = vv_query_execution(q, q->id, "id", &f, &err);
-    if (rc == VV_OK)
-        rc = vv_query_load(q, &f, &x, &err);
+    vv_code rc = vv_query_load_own(q, &f, &x, &err);
     if (rc != VV_OK)
         return vv_cli_fail_view(c, q, &err);
     const vv_checkpoint k = vv_checkpoint_of(&f, &x);

@@ -88,9 +88,7 @@ static int show(const vv_cli *c, vv_query *q)
     vv_lane_list l = {.known = false};
     vv_code rc = vv_lane_list_read(&l, q, &err);
     if (rc == VV_OK)
-        rc = vv_query_execution(q, q->id, "id", &f, &err);
-    if (rc == VV_OK)
-        rc = vv_query_load(q, &f, &x, &err);
+        rc = vv_query_load_own(q, &f, &x, &err);
     if (rc == VV_OK)
         rc = vv_lane_list_make(&l, q, x.profile, &err);
     int status = rc == VV_OK ? VV_EXIT_OK : vv_cli_fail_view(c, q, &err);

@@ -122,9 +122,7 @@ vv_code vv_view_checkpoint(vv_json *j, vv_query *q, vv_error *err)
     vv_loaded x;
     vv_code rc = vv_query_check(q, names, err);
     if (rc == VV_OK)
-        rc = vv_query_execution(q, q->id, "id", &f, err);
-    if (rc == VV_OK)
-        rc = vv_query_load(q, &f, &x, err);
+        rc = vv_query_load_own(q, &f, &x, err);
     if (rc != VV_OK)
         return rc;
     const vv_checkpoint c = vv_checkpoint_of(&f, &x);

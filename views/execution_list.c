@@ -6,7 +6,7 @@
 #include "base/text.h"
 #include "views/executions.h"
 
-enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000, POSITION = 1 + 8 + 32 };
+enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000 };
 
 typedef struct {
     bool has_status, has_since, has_until, has_stream, has_program;
@@ -79,19 +79,12 @@ static bool text_matches(const filter *f, const vv_found *x, const vv_digest *d)
     return f->text->n == 0;
 }
 
-static void put_position(uint8_t out[POSITION], const vv_found *f)
-{
-    out[0] = f->has_time;
-    vv_put64(out + 1, f->unix_ns);
-    memcpy(out + 9, f->execution->root.b, 32);
-}
-
 /* Newest first: a smaller position is later in the list. */
-static bool after_position(const uint8_t position[POSITION], const vv_found *f)
+static bool after_position(const uint8_t position[VV_FOUND_PLACE], const vv_found *f)
 {
-    uint8_t own[POSITION];
-    put_position(own, f);
-    return memcmp(own, position, POSITION) < 0;
+    uint8_t own[VV_FOUND_PLACE];
+    vv_found_place(own, f);
+    return memcmp(own, position, VV_FOUND_PLACE) < 0;
 }
 
 typedef struct {
@@ -114,7 +107,7 @@ static void page_done(vv_query *q, page *p)
 
 static vv_code collect(vv_query *q, const filter *f, const vv_found *list, size_t n, page *ret, vv_error *err)
 {
-    uint8_t position[POSITION];
+    uint8_t position[VV_FOUND_PLACE];
     bool has_cursor;
     vv_code rc = vv_query_cursor(q, "executions", position, sizeof position, &has_cursor, err);
     if (rc != VV_OK)
@@ -152,10 +145,7 @@ static vv_code page_evidence(const vv_query *q, const page *p, vv_evidence *e, v
     vv_code rc = VV_OK;
     for (size_t i = 0; i < p->count && rc == VV_OK; i++)
         rc = vv_evidence_merge(e, &p->items[i].digest->evidence, err);
-    for (size_t i = 0; i < q->look->store->stream_count && rc == VV_OK; i++)
-        if (q->look->store->streams[i].failed)
-            rc = vv_evidence_stream_error(e, &q->look->store->streams[i], err);
-    return rc;
+    return rc == VV_OK ? vv_evidence_unreadable(e, q->look, err) : rc;
 }
 
 static void page_json(vv_json *j, const vv_query *q, const page *p, const vv_evidence *e)
@@ -169,9 +159,9 @@ static void page_json(vv_json *j, const vv_query *q, const page *p, const vv_evi
     }
     vv_json_end_arr(j);
     bool has_next = p->more && p->count;
-    uint8_t position[POSITION];
+    uint8_t position[VV_FOUND_PLACE];
     if (has_next)
-        put_position(position, &p->items[p->count - 1].found);
+        vv_found_place(position, &p->items[p->count - 1].found);
     vv_query_next_json(j, q, "executions", has_next ? position : NULL, sizeof position);
     vv_json_end_obj(j);
 }

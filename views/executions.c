@@ -64,6 +64,22 @@ vv_code vv_list_executions(const vv_look *look, vv_found **ret, size_t *ret_coun
     return VV_OK;
 }
 
+void vv_found_place(uint8_t out[VV_FOUND_PLACE], const vv_found *f)
+{
+    out[0] = f->has_time;
+    vv_put64(out + 1, f->unix_ns);
+    memcpy(out + 9, f->execution->root.b, 32);
+}
+
+vv_code vv_evidence_unreadable(vv_evidence *e, const vv_look *look, vv_error *err)
+{
+    vv_code rc = VV_OK;
+    for (size_t i = 0; i < look->store->stream_count && rc == VV_OK; i++)
+        if (look->store->streams[i].failed)
+            rc = vv_evidence_stream_error(e, &look->store->streams[i], err);
+    return rc;
+}
+
 static vv_code not_found(vv_query *q, const char *name, vv_error *err)
 {
     q->parameter = name;
@@ -193,6 +209,12 @@ vv_code vv_query_load(const vv_query *q, const vv_found *f, vv_loaded *ret, vv_e
     else
         vv_loaded_release(q->library, &x);
     return rc;
+}
+
+vv_code vv_query_load_own(vv_query *q, vv_found *ret_found, vv_loaded *ret, vv_error *err)
+{
+    vv_code rc = vv_query_execution(q, q->id, "id", ret_found, err);
+    return rc == VV_OK ? vv_query_load(q, ret_found, ret, err) : rc;
 }
 
 void vv_loaded_release(vv_library *l, vv_loaded *x)
@@ -372,9 +394,7 @@ vv_code vv_view_execution(vv_json *j, vv_query *q, vv_error *err)
     vv_loaded x;
     vv_code rc = vv_query_check(q, names, err);
     if (rc == VV_OK)
-        rc = vv_query_execution(q, q->id, "id", &f, err);
-    if (rc == VV_OK)
-        rc = vv_query_load(q, &f, &x, err);
+        rc = vv_query_load_own(q, &f, &x, err);
     if (rc != VV_OK)
         return rc;
     const vv_digest *d = x.digest;

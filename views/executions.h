@@ -40,12 +40,20 @@ typedef struct {
 } vv_loaded;
 
 VV_MUST_CHECK vv_code vv_query_load(const vv_query *q, const vv_found *f, vv_loaded *ret, vv_error *err);
+/* The execution that the question's path names. */
+VV_MUST_CHECK vv_code vv_query_load_own(vv_query *q, vv_found *ret_found, vv_loaded *ret, vv_error *err);
 void vv_loaded_release(vv_library *l, vv_loaded *x); /* accepts a zeroed one */
 
 /* The order of that list, as qsort takes it. */
 int vv_found_newest_first(const void *a, const void *b);
 /* All executions of the look, newest first, those of unknown start last. The caller frees. */
 VV_MUST_CHECK vv_code vv_list_executions(const vv_look *look, vv_found **ret, size_t *ret_count, vv_error *err);
+
+/* A place in that list: in one that is read again, what comes after is smaller. */
+enum { VV_FOUND_PLACE = 1 + 8 + 32 };
+void vv_found_place(uint8_t out[VV_FOUND_PLACE], const vv_found *f);
+/* Notes the streams of the look that can't be read: of their executions nothing is in the list. */
+VV_MUST_CHECK vv_code vv_evidence_unreadable(vv_evidence *e, const vv_look *look, vv_error *err);
 
 /* Writes the fields of one execution into an open object. */
 void vv_execution_fields_json(vv_json *j, const vv_found *f, const vv_digest *d);

@@ -30,8 +30,7 @@ void vv_listing_free(void *listing)
 
 vv_code vv_listing_load(vv_listing *l, vv_query *q, vv_error *err)
 {
-    vv_code rc = vv_query_execution(q, q->id, "id", &l->found, err);
-    return rc == VV_OK ? vv_query_load(q, &l->found, &l->loaded, err) : rc;
+    return vv_query_load_own(q, &l->found, &l->loaded, err);
 }
 
 static void close_answer(vv_listing *l, vv_json *j)

@@ -8,8 +8,6 @@
 
 const char *const vv_hit_words[] = {"function", "execution", "thread", "error", "span"};
 
-enum { PLACE = 1 + 8 + 32 }; /* of an execution in the list */
-
 /* A hit in an execution that is loaded. */
 typedef struct {
     uint8_t key[VV_SEARCH_ID];
@@ -129,13 +127,6 @@ static vv_code find_spans(inside *x, vv_error *err)
     return VV_OK;
 }
 
-static void put_place(uint8_t out[PLACE], const vv_found *f)
-{
-    out[0] = f->has_time;
-    vv_put64(out + 1, f->unix_ns);
-    memcpy(out + 9, f->execution->root.b, 32);
-}
-
 /* Tells of a hit, or notes that the page is full before it. */
 static void tell(vv_searching *s, const vv_hit *h, const uint8_t key[VV_SEARCH_ID])
 {
@@ -145,8 +136,8 @@ static void tell(vv_searching *s, const vv_hit *h, const uint8_t key[VV_SEARCH_I
     }
     s->tell(s->state, h);
     s->last[0] = 1;
-    put_place(s->last + 1, h->found);
-    memcpy(s->last + 1 + PLACE, key, VV_SEARCH_ID);
+    vv_found_place(s->last + 1, h->found);
+    memcpy(s->last + 1 + VV_FOUND_PLACE, key, VV_SEARCH_ID);
     s->left--;
 }
 
@@ -249,11 +240,11 @@ static vv_code search_executions(vv_searching *s, vv_error *err)
     vv_code rc = VV_OK;
     bool from = s->has_after && s->after[0] == 1;
     for (size_t i = 0; i < s->count && rc == VV_OK && !s->more; i++) {
-        uint8_t place[PLACE];
-        put_place(place, &s->list[i]);
-        int c = from ? memcmp(place, s->after + 1, PLACE) : -1; /* newest first: later ones are smaller */
+        uint8_t place[VV_FOUND_PLACE];
+        vv_found_place(place, &s->list[i]);
+        int c = from ? memcmp(place, s->after + 1, VV_FOUND_PLACE) : -1; /* newest first: later ones are smaller */
         if (c <= 0)
-            rc = search_one(s, &s->list[i], c == 0 ? s->after + 1 + PLACE : NULL, err);
+            rc = search_one(s, &s->list[i], c == 0 ? s->after + 1 + VV_FOUND_PLACE : NULL, err);
     }
     return rc;
 }
@@ -261,12 +252,8 @@ static vv_code search_executions(vv_searching *s, vv_error *err)
 /* What could not be searched, whatever the page holds: hits may be missing. */
 static vv_code note_damage(vv_searching *s, vv_error *err)
 {
-    vv_code rc = VV_OK;
-    const vv_store *store = s->q->look->store;
     vv_evidence *e = &s->result->evidence;
-    for (size_t i = 0; i < store->stream_count && rc == VV_OK; i++)
-        if (store->streams[i].failed)
-            rc = vv_evidence_stream_error(e, &store->streams[i], err);
+    vv_code rc = vv_evidence_unreadable(e, s->q->look, err);
     if (s->result->tables_unreadable)
         e->verdict = VV_VERDICT_DAMAGED;
     return rc;

@@ -11,7 +11,7 @@ enum { ITEMS_MAX = 256 << 20, GROUP_MAX = 1 << 30 };
 typedef enum { USE_SPAN, USE_ERROR, USE_LOG, USE_SCOPE } use_kind;
 
 /* Where: by kind, then by call, capture or number, then by part. */
-enum { USE_KEY = 1 + 40 + 1, POSITION = 1 + 8 + 32, CURSOR = POSITION + USE_KEY };
+enum { USE_KEY = 1 + 40 + 1, CURSOR = VV_FOUND_PLACE + USE_KEY };
 typedef struct {
     uint8_t key[USE_KEY];
     uint32_t at; /* in the fold's list of that kind */
@@ -126,15 +126,8 @@ static vv_value_use use_of(const vv_fold *f, const use *u)
     return (vv_value_use){.role = "scope_context", .call = &c->call, .value = &c->context};
 }
 
-static void put_position(uint8_t out[POSITION], const vv_found *f)
-{
-    out[0] = f->has_time;
-    vv_put64(out + 1, f->unix_ns);
-    memcpy(out + 9, f->execution->root.b, 32);
-}
-
 /* Tells of the uses in one loaded execution, until the page is full. */
-static void take_uses(search *s, const vv_found *f, const vv_profile *p, const uint8_t position[POSITION],
+static void take_uses(search *s, const vv_found *f, const vv_profile *p, const uint8_t position[VV_FOUND_PLACE],
                       const uint8_t *after)
 {
     find_uses(s, p->fold, after);
@@ -145,14 +138,14 @@ static void take_uses(search *s, const vv_found *f, const vv_profile *p, const u
         }
         const vv_value_use u = use_of(p->fold, &s->found[i]);
         s->tell(s->state, f, p, &u);
-        memcpy(s->last, position, POSITION);
-        memcpy(s->last + POSITION, s->found[i].key, USE_KEY);
+        memcpy(s->last, position, VV_FOUND_PLACE);
+        memcpy(s->last + VV_FOUND_PLACE, s->found[i].key, USE_KEY);
         s->left--;
     }
 }
 
 /* Loads an execution only where its facts name the value; what is known of its evidence counts all the same. */
-static vv_code search_one(search *s, const vv_found *f, const uint8_t position[POSITION], const uint8_t *after,
+static vv_code search_one(search *s, const vv_found *f, const uint8_t position[VV_FOUND_PLACE], const uint8_t *after,
                           vv_error *err)
 {
     bool named;
@@ -181,22 +174,18 @@ static vv_code search_all(search *s, vv_error *err)
 {
     vv_found *list;
     size_t n;
-    const vv_store *store = s->q->look->store;
     vv_code rc = vv_list_executions(s->q->look, &list, &n, err);
     if (rc != VV_OK)
         return rc;
     for (size_t i = 0; i < n && rc == VV_OK && !s->more; i++) {
-        uint8_t position[POSITION];
-        put_position(position, &list[i]);
-        int c = s->has_after ? memcmp(position, s->after, POSITION) : -1; /* newest first: later ones are smaller */
+        uint8_t position[VV_FOUND_PLACE];
+        vv_found_place(position, &list[i]);
+        int c = s->has_after ? memcmp(position, s->after, VV_FOUND_PLACE) : -1;
         if (c <= 0)
-            rc = search_one(s, &list[i], position, c == 0 ? s->after + POSITION : NULL, err);
+            rc = search_one(s, &list[i], position, c == 0 ? s->after + VV_FOUND_PLACE : NULL, err);
     }
-    for (size_t i = 0; i < store->stream_count && rc == VV_OK; i++)
-        if (store->streams[i].failed)
-            rc = vv_evidence_stream_error(s->evidence, &store->streams[i], err);
     free(list);
-    return rc;
+    return rc == VV_OK ? vv_evidence_unreadable(s->evidence, s->q->look, err) : rc;
 }
 
 /* The name that cursors are tied to. */
