@@ -98,6 +98,16 @@ vv_code vv_page_room(vv_page *p, vv_error *err)
     return p->items ? VV_OK : vv_fail(err, VV_ERR_NOMEM, "no memory for a page");
 }
 
+void vv_page_again(vv_page *p, uint64_t limit, const uint8_t *after)
+{
+    p->limit = limit;
+    p->count = 0;
+    p->more = false;
+    p->has_after = after != NULL;
+    if (after)
+        memcpy(p->after, after, p->key_len);
+}
+
 /* The items are a heap while they are gathered: the last one in order, which goes first, is its top. */
 static void sink(vv_page *p, size_t at)
 {
@@ -146,9 +156,14 @@ static int compare_items(const void *a, const void *b, void *len)
     return memcmp(x->key, y->key, *(size_t *)len);
 }
 
-void vv_page_sort(vv_page *p, const vv_query *q, const char *view)
+void vv_page_order(vv_page *p)
 {
     qsort_r(p->items, p->count, sizeof *p->items, compare_items, &p->key_len);
+}
+
+void vv_page_sort(vv_page *p, const vv_query *q, const char *view)
+{
+    vv_page_order(p);
     if (p->more)
         vv_query_cursor_text(q, view, p->items[p->count - 1].key, p->key_len, p->next);
 }

@@ -23,7 +23,7 @@ typedef struct {
     uint64_t limit;
     bool has_after;
     uint8_t after[VV_PAGE_KEY];
-    vv_page_item *items; /* in order, once vv_page_sort was called */
+    vv_page_item *items; /* in order, once vv_page_order or vv_page_sort was called */
     size_t count;
     bool more; /* rows follow */
     char next[VV_CURSOR_TEXT];
@@ -33,7 +33,10 @@ typedef struct {
 VV_MUST_CHECK vv_code vv_page_read(vv_page *p, vv_query *q, const char *view, size_t key_len, vv_error *err);
 VV_MUST_CHECK vv_code vv_page_room(vv_page *p, vv_error *err);
 void vv_page_offer(vv_page *p, const uint8_t *key, uint32_t row);
-/* Sorts, and writes the cursor of the next page. */
+/* Empties a page that has room, for at most as many rows as it was made for; after: a key, or NULL. */
+void vv_page_again(vv_page *p, uint64_t limit, const uint8_t *after);
+void vv_page_order(vv_page *p);
+/* Puts the rows in order, and writes the cursor of the next page. */
 void vv_page_sort(vv_page *p, const vv_query *q, const char *view);
 void vv_page_done(vv_page *p); /* accepts a zeroed one */
 /* The field "next". */

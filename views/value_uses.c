@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "views/facts.h"
+#include "views/listing.h"
 #include "views/values.h"
 
 enum { ITEMS_MAX = 256 << 20, GROUP_MAX = 1 << 30 };
@@ -13,46 +14,23 @@ typedef enum { USE_SPAN, USE_ERROR, USE_LOG, USE_SCOPE } use_kind;
 /* Where: by kind, then by call, capture or number, then by part. */
 enum { USE_KEY = 1 + 40 + 1, CURSOR = VV_FOUND_PLACE + USE_KEY };
 typedef struct {
-    uint8_t key[USE_KEY];
-    uint32_t at; /* in the fold's list of that kind */
-} use;
-
-typedef struct {
     vv_query *q;
     vv_cid cid;
     uint64_t left; /* of the page */
     bool has_after, more;
     uint8_t after[CURSOR], last[CURSOR];
-    use *found; /* in one execution: the first ones, twice as many as can be wanted */
-    size_t count, cap;
+    vv_page found; /* in one execution: rows are places in the fold's list of the kind */
     vv_value_use_fn *tell;
     void *state;
     vv_evidence *evidence;
 } search;
 
-static int by_key(const void *a, const void *b)
+static void offer(search *s, use_kind kind, const uint8_t *id, size_t n, uint8_t part, size_t at)
 {
-    return memcmp(((const use *)a)->key, ((const use *)b)->key, USE_KEY);
-}
-
-/* Sorts what was found, and forgets what is beyond the page and one more. */
-static void settle(search *s)
-{
-    qsort(s->found, s->count, sizeof *s->found, by_key);
-    if (s->count > s->left + 1)
-        s->count = (size_t)s->left + 1;
-}
-
-static void offer(search *s, const uint8_t *after, use_kind kind, const uint8_t *id, size_t n, uint8_t part, size_t at)
-{
-    use u = {.key = {(uint8_t)kind}, .at = (uint32_t)at};
-    memcpy(u.key + 1, id, n);
-    u.key[USE_KEY - 1] = part;
-    if (after && memcmp(u.key, after, USE_KEY) <= 0)
-        return;
-    if (s->count == s->cap)
-        settle(s);
-    s->found[s->count++] = u;
+    uint8_t key[USE_KEY] = {(uint8_t)kind};
+    memcpy(key + 1, id, n);
+    key[USE_KEY - 1] = part;
+    vv_page_offer(&s->found, key, (uint32_t)at);
 }
 
 static bool is_it(const search *s, const vv_value_state *v)
@@ -60,34 +38,34 @@ static bool is_it(const search *s, const vv_value_state *v)
     return !v->lost && memcmp(&v->cid, &s->cid, sizeof s->cid) == 0;
 }
 
-/* All uses in a fold that come after a key. */
+/* The uses in a fold that come after a key (may be NULL): as many as the page has room for, and one more. */
 static void find_uses(search *s, const vv_fold *f, const uint8_t *after)
 {
     uint8_t number[8];
-    s->count = 0;
+    vv_page_again(&s->found, s->left + 1, after);
     for (size_t i = 0; i < f->span_count; i++) {
         const vv_fold_span *x = &f->spans[i];
         if (x->has_input && is_it(s, &x->input))
-            offer(s, after, USE_SPAN, x->call.b, sizeof x->call.b, 0, i);
+            offer(s, USE_SPAN, x->call.b, sizeof x->call.b, 0, i);
         if (x->has_output && is_it(s, &x->output))
-            offer(s, after, USE_SPAN, x->call.b, sizeof x->call.b, 1, i);
+            offer(s, USE_SPAN, x->call.b, sizeof x->call.b, 1, i);
     }
     for (size_t i = 0; i < f->error_count; i++)
         if (is_it(s, &f->errors[i].value))
-            offer(s, after, USE_ERROR, f->errors[i].id.b, sizeof f->errors[i].id.b, 0, i);
+            offer(s, USE_ERROR, f->errors[i].id.b, sizeof f->errors[i].id.b, 0, i);
     for (size_t i = 0; i < f->log_count; i++) {
         vv_put64(number, i);
         if (is_it(s, &f->logs[i].context))
-            offer(s, after, USE_LOG, number, sizeof number, 0, i);
+            offer(s, USE_LOG, number, sizeof number, 0, i);
         if (is_it(s, &f->logs[i].data))
-            offer(s, after, USE_LOG, number, sizeof number, 1, i);
+            offer(s, USE_LOG, number, sizeof number, 1, i);
     }
     for (size_t i = 0; i < f->scope_count; i++) {
         vv_put64(number, i);
         if (is_it(s, &f->scopes[i].context))
-            offer(s, after, USE_SCOPE, number, sizeof number, 0, i);
+            offer(s, USE_SCOPE, number, sizeof number, 0, i);
     }
-    settle(s);
+    vv_page_order(&s->found);
 }
 
 static vv_value_use span_facts(const vv_fold_span *x, bool output)
@@ -109,20 +87,20 @@ static vv_value_use log_facts(const vv_log_event *l, uint64_t at, bool data)
                           .has_log = true, .log = at, .value = data ? &l->data : &l->context};
 }
 
-static vv_value_use use_of(const vv_fold *f, const use *u)
+static vv_value_use use_of(const vv_fold *f, const vv_page_item *u)
 {
     bool second = u->key[USE_KEY - 1];
     switch ((use_kind)u->key[0]) {
     case USE_SPAN:
-        return span_facts(&f->spans[u->at], second);
+        return span_facts(&f->spans[u->row], second);
     case USE_ERROR:
-        return error_facts(&f->errors[u->at]);
+        return error_facts(&f->errors[u->row]);
     case USE_LOG:
-        return log_facts(&f->logs[u->at], u->at, second);
+        return log_facts(&f->logs[u->row], u->row, second);
     case USE_SCOPE:
         break;
     }
-    const vv_call_scope *c = &f->scopes[u->at];
+    const vv_call_scope *c = &f->scopes[u->row];
     return (vv_value_use){.role = "scope_context", .call = &c->call, .value = &c->context};
 }
 
@@ -131,15 +109,15 @@ static void take_uses(search *s, const vv_found *f, const vv_profile *p, const u
                       const uint8_t *after)
 {
     find_uses(s, p->fold, after);
-    for (size_t i = 0; i < s->count; i++) {
+    for (size_t i = 0; i < s->found.count; i++) {
         if (s->left == 0) {
             s->more = true;
             return;
         }
-        const vv_value_use u = use_of(p->fold, &s->found[i]);
+        const vv_value_use u = use_of(p->fold, &s->found.items[i]);
         s->tell(s->state, f, p, &u);
         memcpy(s->last, position, VV_FOUND_PLACE);
-        memcpy(s->last + VV_FOUND_PLACE, s->found[i].key, USE_KEY);
+        memcpy(s->last + VV_FOUND_PLACE, s->found.items[i].key, USE_KEY);
         s->left--;
     }
 }
@@ -213,9 +191,8 @@ static vv_code begin(search *s, vv_query *q, vv_error *err)
     if (rc != VV_OK)
         return rc;
     s->left = limit;
-    s->cap = 2 * ((size_t)limit + 1);
-    s->found = malloc(s->cap * sizeof *s->found);
-    return s->found ? VV_OK : vv_fail(err, VV_ERR_NOMEM, "no memory for a page");
+    s->found = (vv_page){.key_len = USE_KEY, .limit = limit + 1};
+    return vv_page_room(&s->found, err);
 }
 
 vv_code vv_value_uses(vv_query *q, vv_value_use_fn *tell, void *state, vv_evidence *ret_evidence,
@@ -226,7 +203,7 @@ vv_code vv_value_uses(vv_query *q, vv_value_use_fn *tell, void *state, vv_eviden
     vv_code rc = begin(&s, q, err);
     if (rc == VV_OK)
         rc = search_all(&s, err);
-    free(s.found);
+    vv_page_done(&s.found);
     name_view(&s.cid, view);
     ret_next[0] = 0;
     if (s.more)
