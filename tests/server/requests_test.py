@@ -4,6 +4,7 @@
 usage: requests_test.py VARVE STORE
 """
 
+import errno
 import http.client
 import socket
 import subprocess
@@ -45,8 +46,9 @@ class Test:
                     if not part:
                         break
                     got += part
-            except ConnectionError:
-                pass
+            except OSError as e:  # who refuses may hang up before all is sent, and even before we say that it is
+                if e.errno not in (errno.ECONNRESET, errno.EPIPE, errno.ENOTCONN):
+                    raise
             return got
 
     def statuses(self, data, parts=None):
