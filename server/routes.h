@@ -32,6 +32,7 @@ typedef struct {
     const vv_route_param *params; /* up to one without a name; NULL: none */
     const char *schema;           /* of the answer, by its name in openapi.json; NULL: bytes of any kind */
     vv_view *view;
+    bool heavy;                   /* of a view: worked out over whole trees, few at a time */
     vv_route_stamp *stamp;        /* of a view that does not go by the state of the store: what it goes by */
     bool untagged;                /* a view that may change while the state of the store does not */
     void (*page)(vv_json *j, const vv_page_facts *facts);

@@ -4,9 +4,11 @@
 
 #include <fcntl.h>
 #include <limits.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/deadline.h"
@@ -26,6 +28,8 @@ enum {
     BUILD_TEXT = 64,
     PAGE_MAX = 1024 * 1024,
     FOLLOW_MAX = 64 * 1024 * 1024,
+    TURNS_MIN = 2,
+    TURNS_MAX = 16,
 };
 
 struct vv_server {
@@ -35,6 +39,7 @@ struct vv_server {
     char *web_dir, *store_name, *token_text;
     vv_token token;
     char build[BUILD_TEXT];
+    sem_t turns; /* of heavy answers: one for each processor */
 };
 
 /* What one request is answered from. */
@@ -102,12 +107,19 @@ static vv_code check_store(vv_server *s, vv_error *err)
     return rc;
 }
 
+static unsigned count_turns(void)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n < TURNS_MIN ? TURNS_MIN : n > TURNS_MAX ? TURNS_MAX : (unsigned)n;
+}
+
 vv_code vv_server_new(vv_server **ret, const vv_server_options *o, vv_error *err)
 {
     vv_server *s = calloc(1, sizeof *s);
     if (!s)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a server");
     name_build(s->build);
+    sem_init(&s->turns, 0, count_turns());
     s->guard = vv_guard_init(0);
     s->web_dir = o->web_dir ? strdup(o->web_dir) : NULL;
     s->token_text = o->token ? strdup(o->token) : NULL;
@@ -141,6 +153,7 @@ void vv_server_free(vv_server *s)
     free(s->store_name);
     free(s->web_dir);
     free(s->token_text);
+    sem_destroy(&s->turns);
     free(s);
 }
 
@@ -361,6 +374,27 @@ static void respond_answer(exchange *x, vv_answer *a, const char *etag)
         refuse(x, VV_PROBLEM_BUSY, NULL, "no memory for the answer");
 }
 
+static bool has_hung_up(const vv_request *rq)
+{
+    char c;
+    return rq->socket && recv(*rq->socket, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/*
+ * Whole trees take all of a processor, and much memory while they are worked out: few at a time, and none for who is
+ * gone once its turn has come.
+ */
+static vv_code answer(exchange *x, const vv_route *r, vv_answer *a, vv_query *q, vv_error *err)
+{
+    if (!r->heavy)
+        return r->view(a, q, err);
+    while (sem_wait(&x->server->turns) != 0)
+        ; /* a signal came in between */
+    vv_code rc = has_hung_up(x->rq) ? vv_fail(err, VV_ERR_LIMIT, "the client has hung up") : r->view(a, q, err);
+    sem_post(&x->server->turns);
+    return rc;
+}
+
 static void serve_view(exchange *x, const vv_route *r, const vv_route_ids *ids)
 {
     const vv_look *look;
@@ -382,7 +416,7 @@ static void serve_view(exchange *x, const vv_route *r, const vv_route_ids *ids)
             vv_answer_init(&a);
             from = vv_now_ns();
             vv_library_load_ns(true);
-            vv_code rc = r->view(&a, &q, &err);
+            vv_code rc = answer(x, r, &a, &q, &err);
             x->fold_ns = vv_library_load_ns(true);
             x->view_ns = vv_now_ns() - from - x->fold_ns;
             if (rc == VV_OK)

@@ -51,13 +51,54 @@ static vv_code turn(vv_drawing *d, const vv_draw_plan *plan, const vv_drawing *l
     return rc;
 }
 
+/* The most that it takes at a time: the parts that are made one after the other are there together in the end. */
+static size_t most_bytes(const vv_draw_plan *plan, const vv_tree *t)
+{
+    const size_t part = sizeof(vv_u128) + sizeof(uint8_t) + sizeof(uint32_t);
+    size_t n = plan->transform_count ? vv_transform_most(t->node_count) : 0;
+    switch (plan->order) {
+    case VV_DRAW_TOP_DOWN:
+        return n + vv_flame_most(t->node_count, &plan->options);
+    case VV_DRAW_CALLEES: /* the tree that is derived is no larger than what a transform makes */
+        return n + t->node_count * part + vv_transform_most(t->node_count)
+            + vv_flame_most(t->node_count, &plan->options);
+    case VV_DRAW_BOTTOM_UP:
+    case VV_DRAW_CALLERS:
+        break;
+    }
+    return n + t->node_count * part + vv_invert_most(t, &plan->options);
+}
+
+static vv_code take_room(vv_drawing *d, const vv_draw_plan *plan, vv_error *err)
+{
+    size_t n = most_bytes(plan, &d->source);
+    if (!vv_budget_take(plan->budget, n))
+        return vv_fail(err, VV_ERR_LIMIT, "the table behind the answer may need %zu bytes, more than is left of %zu", n,
+                       vv_budget_max(plan->budget));
+    d->budget = plan->budget;
+    d->bytes = n;
+    return VV_OK;
+}
+
+/* Gives back what is not held for the answer. */
+static void settle_room(vv_drawing *d)
+{
+    size_t held = vv_flame_bytes(&d->flame) + vv_derived_bytes(&d->turned) + vv_derived_bytes(&d->transformed);
+    if (held < d->bytes) {
+        vv_budget_give(d->budget, d->bytes - held);
+        d->bytes = held;
+    }
+}
+
 vv_code vv_drawing_make(vv_drawing *ret, const vv_draw_plan *plan, const vv_tree *t, const vv_drawing *like,
                         vv_error *err)
 {
     vv_drawing *d = ret;
     *d = (vv_drawing){.source = *t};
     d->source.sized_by = like ? &like->source : NULL;
-    vv_code rc = transform(d, plan, like, err);
+    vv_code rc = take_room(d, plan, err);
+    if (rc == VV_OK)
+        rc = transform(d, plan, like, err);
     d->tree = &d->cut;
     if (rc == VV_OK)
         rc = plan->order == VV_DRAW_TOP_DOWN ? vv_flame_build(&d->flame, &d->cut, &plan->options, err)
@@ -67,6 +108,7 @@ vv_code vv_drawing_make(vv_drawing *ret, const vv_draw_plan *plan, const vv_tree
     d->filtered.nodes += d->flame.filtered.nodes;
     d->filtered.calls += d->flame.filtered.calls;
     d->filtered.self_ns = vv_sat128(d->filtered.self_ns, d->flame.filtered.self_ns);
+    settle_room(d);
     return rc;
 }
 
@@ -75,6 +117,8 @@ void vv_drawing_done(vv_drawing *d)
     vv_flame_done(&d->flame);
     vv_derived_done(&d->turned);
     vv_derived_done(&d->transformed);
+    vv_budget_give(d->budget, d->bytes);
+    d->bytes = 0;
 }
 
 vv_sliver vv_drawing_row(const vv_drawing *d, size_t at, const vv_node **ret_node)

@@ -13,6 +13,7 @@ typedef struct {
     vv_flame_options options;
     vv_transform transforms[VV_QUERY_TRANSFORMS];
     size_t transform_count;
+    vv_budget *budget;           /* what drawings come out of */
     vv_function_grouping groups; /* of the tree's functions; of all orders but top down */
     uint32_t group;              /* of the function whose callers or callees are asked for */
 } vv_draw_plan;
@@ -25,11 +26,14 @@ typedef struct {
     const vv_tree *tree;    /* whose nodes the rows are */
     vv_flame flame;
     vv_filtered filtered;
+    vv_budget *budget;
+    size_t bytes;           /* taken out of it */
 } vv_drawing;
 
 /*
  * Draws t. like: the drawing, by the same plan, of a tree with the same nodes, by whose sizes this one is laid out:
  * rows are the same then, one by one. NULL: by its own. The caller is done with ret on every path; ret must not move.
+ * NOMEM, and LIMIT where the budget has no room for it.
  */
 VV_MUST_CHECK vv_code vv_drawing_make(vv_drawing *ret, const vv_draw_plan *plan, const vv_tree *t,
                                       const vv_drawing *like, vv_error *err);

@@ -475,6 +475,26 @@ void vv_flame_part_done(vv_flame_part *p)
     *p = (vv_flame_part){0};
 }
 
+size_t vv_flame_most(uint32_t n, const vv_flame_options *o)
+{
+    const size_t node = 2 * sizeof(vv_u128) + sizeof(uint8_t) + 6 * sizeof(uint32_t);
+    size_t kept = n < o->max_nodes ? n : (size_t)o->max_nodes, slivers = kept < n ? kept + 1 : 0;
+    return n * node + (2 * kept + 1) * sizeof(vv_flame_row) + slivers * sizeof(vv_sliver);
+}
+
+size_t vv_flame_bytes(const vv_flame *f)
+{
+    return f->row_count * sizeof *f->rows + f->sliver_count * sizeof *f->slivers;
+}
+
+void vv_flame_shrink(vv_flame *f)
+{
+    void *rows = realloc(f->rows, (f->row_count + 1) * sizeof *f->rows);
+    void *slivers = realloc(f->slivers, (f->sliver_count + 1) * sizeof *f->slivers);
+    f->rows = rows ? rows : f->rows;
+    f->slivers = slivers ? slivers : f->slivers;
+}
+
 vv_code vv_flame_build(vv_flame *ret, const vv_tree *t, const vv_flame_options *o, vv_error *err)
 {
     vv_flame f = {0};
@@ -500,6 +520,7 @@ vv_code vv_flame_build(vv_flame *ret, const vv_tree *t, const vv_flame_options *
         if (w.preorder_count < t->node_count)
             fold_rest(&w, &f);
         write_rows(&w, &f);
+        vv_flame_shrink(&f);
         *ret = f;
     } else {
         vv_flame_done(&f);

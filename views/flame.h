@@ -54,6 +54,12 @@ typedef struct {
     bool root_found;
 } vv_flame;
 
+/* The most memory that a build of n nodes takes, what it holds in the end included; and what it holds. Bytes. */
+size_t vv_flame_most(uint32_t n, const vv_flame_options *o);
+size_t vv_flame_bytes(const vv_flame *f);
+/* For who fills one: gives back what rows and slivers do not need. */
+void vv_flame_shrink(vv_flame *f);
+
 /* A node's own number in a metric. */
 vv_u128 vv_node_value(const vv_node *n, vv_metric m);
 

@@ -126,6 +126,7 @@ static vv_code draw_sides(vv_flame_view *v, vv_error *err)
 static vv_code draw(vv_flame_view *v, vv_query *q, vv_error *err)
 {
     vv_code rc = VV_OK;
+    v->plan.budget = vv_library_budget(q->library);
     if (v->plan.order != VV_DRAW_TOP_DOWN)
         rc = vv_function_grouping_make(&v->plan.groups, v->whole, err);
     if (rc == VV_OK && vv_flame_view_is_sandwich(v))

@@ -348,6 +348,7 @@ static vv_code finish(const work *w, vv_flame *f, vv_derived *d, vv_error *err)
     if (rc == VV_OK) {
         fold_rest(w, f, sliver_of);
         write_rows(f, &d->tree, sliver_of, stack);
+        vv_flame_shrink(f);
     }
     free(sliver_of);
     free(stack);
@@ -409,6 +410,29 @@ static void work_done(work *w)
 static vv_u128 half_pixel(vv_u128 whole, uint64_t width)
 {
     return width && whole ? (whole - 1) / ((vv_u128)width * 2) + 1 : 0;
+}
+
+/* Rows that there can be: one for each context and each of its callers; no more than may stay. */
+static size_t most_rows(const vv_tree *t, const vv_flame_options *o)
+{
+    uint32_t *depth = malloc(((size_t)t->node_count + 1) * sizeof *depth);
+    uint64_t rows = depth ? 0 : o->max_nodes;
+    for (uint32_t k = 0; k < t->node_count && rows < o->max_nodes; k++) {
+        uint32_t i = t->order[k], up = t->nodes[i].parent;
+        depth[i] = up == VV_NONE ? 1 : depth[up] + 1;
+        rows += depth[i];
+    }
+    free(depth);
+    return rows < o->max_nodes ? (size_t)rows : (size_t)o->max_nodes;
+}
+
+size_t vv_invert_most(const vv_tree *t, const vv_flame_options *o)
+{
+    const size_t node = 2 * sizeof(vv_u128) + 2 * sizeof(item) + 3 * sizeof(uint32_t) + sizeof(candidate) + 1;
+    /* Rows as they are made, in an array that was just enlarged, and the tree and table that they become. */
+    const size_t row = 3 * sizeof(made) + sizeof(vv_node) + sizeof(vv_counters) + sizeof(vv_u128)
+        + 7 * sizeof(uint32_t) + sizeof(frame) + 2 * sizeof(vv_flame_row) + sizeof(vv_sliver);
+    return t->node_count * node + (most_rows(t, o) + 1) * row;
 }
 
 vv_code vv_flame_invert(vv_flame *ret, vv_derived *ret_tree, const vv_tree *t, const vv_flame_part *part,

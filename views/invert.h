@@ -24,6 +24,9 @@ VV_MUST_CHECK vv_code vv_flame_invert(vv_flame *ret, vv_derived *ret_tree, const
                                       const vv_function_grouping *g, uint32_t function, const vv_flame_options *o,
                                       vv_error *err);
 
+/* The most memory that it takes of a tree, what it holds in the end included. Bytes. */
+size_t vv_invert_most(const vv_tree *t, const vv_flame_options *o);
+
 /*
  * What the function calls, by paths that begin at its innermost call: a call of it below itself is one more call of the
  * one node at the top. To be built as a flame. Counters and keys are the derived tree's own.

@@ -294,6 +294,19 @@ static void count_filtered(vv_derived *d, const vv_tree *t)
     d->filtered.self_ns = self[0] > self[1] ? self[0] - self[1] : 0;
 }
 
+size_t vv_transform_most(uint32_t n)
+{
+    const size_t at_work = sizeof(vv_node) + sizeof(uint8_t) + 2 * sizeof(uint32_t) + sizeof(vv_counters);
+    return n * (at_work + sizeof(vv_node) + 5 * sizeof(uint32_t) + 2 * sizeof(vv_u128) + sizeof(vv_counters));
+}
+
+size_t vv_derived_bytes(const vv_derived *d)
+{
+    size_t each = (d->origin ? sizeof *d->origin : 0) + (d->counters ? sizeof *d->counters : 0)
+        + (d->call_child_ns ? sizeof *d->call_child_ns : 0) + (d->keys ? sizeof *d->keys : 0);
+    return vv_tree_bytes(&d->tree) + d->tree.node_count * each;
+}
+
 vv_code vv_transform_tree(vv_derived *ret, const vv_tree *t, const vv_transform *list, size_t n, vv_error *err)
 {
     work w = {.t = t};

@@ -38,4 +38,7 @@ bool vv_transform_parse(vv_transform *ret, vv_str s);
 
 VV_MUST_CHECK vv_code vv_transform_tree(vv_derived *ret, const vv_tree *t, const vv_transform *list, size_t n,
                                         vv_error *err);
+/* The most memory that transforms of n nodes take; what a derived tree holds. Bytes. */
+size_t vv_transform_most(uint32_t n);
+size_t vv_derived_bytes(const vv_derived *d);
 void vv_derived_done(vv_derived *d); /* accepts a zeroed one */

@@ -415,6 +415,38 @@ START_TEST(nothing_makes_an_empty_table)
 }
 END_TEST
 
+/* What a drawing may need is taken before it is made, what it holds until it is done; too little room makes none. */
+START_TEST(drawings_come_out_of_the_budget)
+{
+    static const vv_draw_order orders[] = {VV_DRAW_TOP_DOWN, VV_DRAW_BOTTOM_UP, VV_DRAW_CALLERS, VV_DRAW_CALLEES};
+    test_fold t = test_fold_new(400);
+    for (uint32_t i = 0; i < 400; i++)
+        test_counters(test_context(&t, i + 1, i ? (int64_t)(i - 1) / 3 + 1 : -1, i ? VV_EDGE_CALL : VV_EDGE_ROOT,
+                                   i % 7 + 1), 1, 10, 0, 0);
+    drawn x = drawn_of(test_profile(&t), orders[_i / 2]);
+    vv_budget budget;
+    vv_error err = {0};
+    vv_budget_init(&budget, 1 << 30);
+    x.plan.budget = &budget;
+    x.plan.group = group_of(&x, 3);
+    if (_i % 2) {
+        x.plan.transforms[0] = (vv_transform){.kind = VV_HIDE, .text = vv_cstr("nothing")};
+        x.plan.transform_count = 1;
+    }
+    draw(&x);
+    size_t held = budget.used;
+    ck_assert_uint_gt(held, 0);
+    ck_assert_uint_eq(held, x.d.bytes);
+    vv_drawing_done(&x.d);
+    ck_assert_uint_eq(budget.used, 0);
+    budget.max = held;
+    ck_assert(vv_drawing_make(&x.d, &x.plan, &x.p->tree, NULL, &err) == VV_ERR_LIMIT);
+    vv_drawing_done(&x.d);
+    ck_assert_uint_eq(budget.used, 0);
+    drawn_done(&x);
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = test_case("tree", 60);
@@ -432,5 +464,6 @@ int main(void)
     tcase_add_test(t, a_cycle_is_cut);
     tcase_add_test(t, saturated_counters_do_not_wrap);
     tcase_add_test(t, nothing_makes_an_empty_table);
+    tcase_add_loop_test(t, drawings_come_out_of_the_budget, 0, 8);
     return test_run();
 }
