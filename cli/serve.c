@@ -46,8 +46,8 @@ static bool read_token(const char *path, char out[TOKEN_MAX + 1], int *ret_statu
         memcpy(out, blob.p, n);
         out[n] = 0;
     } else {
-        *ret_status = vv_cli_fail(VV_EXIT_USAGE, "token file: not one line of %d to %d characters; make one with "
-                                  "`head -c 24 /dev/urandom | base64 >FILE`", TOKEN_MIN, TOKEN_MAX);
+        *ret_status = vv_cli_fail(VV_EXIT_USAGE, "token file %.200s: not one line of %d to %d characters; make one "
+                                  "with `head -c 24 /dev/urandom | base64 >FILE`", path, TOKEN_MIN, TOKEN_MAX);
     }
     vv_blob_done(&blob);
     return good;

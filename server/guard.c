@@ -21,6 +21,17 @@ bool vv_guard_allow(vv_guard *g, const char *host)
     return true;
 }
 
+bool vv_guard_is_host(const char *host)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    bool bracketed = *host == '[';
+    const char *p = host + bracketed;
+    size_t n = 0;
+    while (p[n] && (strchr(letters, p[n]) || strchr(bracketed ? ":." : "-._", p[n])))
+        n++;
+    return n && strcmp(p + n, bracketed ? "]" : "") == 0;
+}
+
 /* Exactly one of our names, and our port or (where it may be left out) none. */
 static bool is_ours(const vv_guard *g, const char *authority, bool portless)
 {

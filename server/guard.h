@@ -22,6 +22,8 @@ typedef struct {
 vv_guard vv_guard_init(unsigned port);
 /* False where there is no room. host is borrowed. */
 bool vv_guard_allow(vv_guard *g, const char *host);
+/* Whether it is what a Host header can name: a name or an address without a port, IPv6 in brackets. */
+bool vv_guard_is_host(const char *host);
 
 /* False and a problem (503, 421, 403, 400) where the request is refused. */
 bool vv_guard_check(const vv_guard *g, const vv_request *rq, vv_problem *ret);

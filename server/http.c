@@ -23,6 +23,7 @@
 enum {
     CONNECTIONS = 1024,
     FILES = 256, /* descriptors that are left to the store, at best */
+    FILES_LEAST = 32, /* without so many in all nobody could be answered */
     TIMEOUT_SECONDS = 30,
     CONNECTION_MEMORY = 320 * 1024, /* request line (2000 executions), headers, and the piece of a body on its way */
     STACK = 1024 * 1024,
@@ -380,28 +381,39 @@ static vv_code set_guard(vv_http *h, const vv_http_options *o, vv_error *err)
     bool room = h->listener.local || vv_guard_allow(&g, h->listener.literal);
     if (h->listener.local)
         g.socket = h->listener.name + strlen("unix:");
-    for (size_t i = 0; i < o->allow_host_count && room; i++)
+    for (size_t i = 0; i < o->allow_host_count && room; i++) {
+        if (!vv_guard_is_host(o->allow_hosts[i]))
+            return vv_fail(err, VV_ERR_ARG, "\"%.200s\" is no host to allow: use a name or an address without a port, "
+                           "IPv6 in brackets", o->allow_hosts[i]);
         room = vv_guard_allow(&g, o->allow_hosts[i]);
+    }
     if (!room)
         return vv_fail(err, VV_ERR_ARG, "more allowed hosts than %d", VV_GUARD_HOSTS);
     vv_server_set_guard(h->server, &g);
     return VV_OK;
 }
 
-/* As many connections as there are descriptors for: without one left, nobody could be answered, or even refused. */
-static unsigned connection_limit(void)
+/*
+ * As many connections as there are descriptors for: without one left, nobody could be answered, or even refused. LIMIT
+ * where there are too few for any.
+ */
+static vv_code limit_connections(unsigned *ret, vv_error *err)
 {
     struct rlimit r;
     const rlim_t want = CONNECTIONS + FILES;
+    *ret = CONNECTIONS / 4;
     if (getrlimit(RLIMIT_NOFILE, &r) != 0)
-        return CONNECTIONS / 4;
+        return VV_OK;
     if (r.rlim_cur < want && r.rlim_cur < r.rlim_max) {
         struct rlimit more = {.rlim_cur = r.rlim_max < want ? r.rlim_max : want, .rlim_max = r.rlim_max};
         if (setrlimit(RLIMIT_NOFILE, &more) == 0)
             r = more;
     }
     rlim_t n = r.rlim_cur >= 2 * FILES ? r.rlim_cur - FILES : r.rlim_cur / 4;
-    return n > CONNECTIONS ? CONNECTIONS : n < 4 ? 4 : (unsigned)n;
+    *ret = n > CONNECTIONS ? CONNECTIONS : (unsigned)n;
+    return r.rlim_cur >= FILES_LEAST ? VV_OK
+        : vv_fail(err, VV_ERR_LIMIT, "the system allows %llu open files here, a server needs %d: raise `ulimit -n`",
+                  (unsigned long long)r.rlim_cur, FILES_LEAST);
 }
 
 static vv_code start_daemon(vv_http *h, vv_error *err)
@@ -435,11 +447,12 @@ vv_code vv_http_start(vv_http **ret, vv_server *server, const vv_http_options *o
     h->server = server;
     h->log = o->log;
     h->listener.fd = -1;
-    h->connections = connection_limit();
-    vv_server_limit_followers(server, h->connections / 2);
     pthread_mutex_init(&h->lock, NULL);
     atomic_store(&h->last_ns, vv_now_ns());
-    vv_code rc = listen_somewhere(h, o, err);
+    vv_code rc = limit_connections(&h->connections, err);
+    vv_server_limit_followers(server, h->connections / 2);
+    if (rc == VV_OK)
+        rc = listen_somewhere(h, o, err);
     if (rc == VV_OK && h->listener.reachable && !o->has_token)
         rc = vv_fail(err, VV_ERR_ARG, "%.100s can be reached by others: a token file is needed", h->listener.name);
     if (rc == VV_OK)

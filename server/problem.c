@@ -13,7 +13,7 @@ static const struct {
 } kinds[] = {
     [VV_PROBLEM_BAD_TARGET] = {400, "bad-target", "The address is malformed", "Use a path that /api/v1 lists"},
     [VV_PROBLEM_BAD_PARAMETER] = {400, "bad-parameter", "A parameter is not accepted",
-                                  "Correct or leave out the parameter; docs/http-api.md lists them"},
+                                  "Correct or leave out the parameter; GET /api/v1 lists those of each resource"},
     [VV_PROBLEM_UNAUTHORIZED] = {401, "unauthorized", "A token is needed",
                                  "Send the token as `Authorization: Bearer TOKEN`, or open the address with ?token= "
                                  "once"},

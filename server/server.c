@@ -232,7 +232,8 @@ static void refuse_store(exchange *x, const vv_error *err)
 {
     vv_problem p;
     if (err->code == VV_ERR_NOTFOUND)
-        vv_problem_set(&p, VV_PROBLEM_NO_STORE, "waiting for %s to appear", x->server->store_name);
+        vv_problem_set(&p, VV_PROBLEM_NO_STORE, "there is no store at %s; it is served once a program records there",
+                       x->server->store_name);
     else
         vv_problem_set(&p, VV_PROBLEM_STORE, "%s", err->name ? err->name : "opening the store failed");
     vv_problem_respond(x->rs, &p);

@@ -70,6 +70,21 @@ START_TEST(a_request_is_checked)
 END_TEST
 
 static const struct {
+    const char *host;
+    bool want;
+} hosts[] = {
+    {"box", true}, {"box.lan", true}, {"a_b-c.1", true}, {"192.168.0.7", true}, {"[::1]", true},
+    {"[fe80::1.2.3.4]", true}, {"", false}, {"a:80", false}, {"::1", false}, {"[::1", false}, {"[]", false},
+    {"[::1]:80", false}, {"a/b", false}, {"http://a", false}, {"a b", false}, {"*", false}, {"\xc3\xa9", false},
+};
+
+START_TEST(a_host_to_allow_is_one)
+{
+    ck_assert_msg(vv_guard_is_host(hosts[_i].host) == hosts[_i].want, "%s", hosts[_i].host);
+}
+END_TEST
+
+static const struct {
     const char *raw, *path, *names; /* names and values, each followed by a blank; NULL = refused */
 } targets[] = {
     {"/", "/", ""},
@@ -303,6 +318,7 @@ int main(void)
 {
     TCase *t = test_case("guard", 0);
     tcase_add_loop_test(t, a_request_is_checked, 0, (int)VV_ARRAY_LEN(checks));
+    tcase_add_loop_test(t, a_host_to_allow_is_one, 0, (int)VV_ARRAY_LEN(hosts));
     tcase_add_loop_test(t, a_target_is_taken_apart, 0, (int)VV_ARRAY_LEN(targets));
     tcase_add_test(t, a_query_of_many_parameters_is_refused);
     tcase_add_test(t, executions_are_a_thousand_at_most);

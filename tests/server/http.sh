@@ -424,6 +424,16 @@ ok "and it ends well"
 echo short >"$dir/token"
 "$varve" serve "$dir" --token-file "$dir/token" >/dev/null 2>"$dir/err2"
 is "a short token is refused" 2 $?
+printf '0123456789abcdefgh\n0123456789abcdefgi\n' >"$dir/token"
+"$varve" serve "$dir" --token-file "$dir/token" >/dev/null 2>"$dir/err2"
+is "so is one of two lines" 2 $?
+has "which names the file" "$dir/token" "$(cat "$dir/err2")"
+for host in a/b a:80 'a b' '[::1' ::1; do
+    "$varve" serve "$dir" --listen 127.0.0.1:0 --allow-host "$host" >/dev/null 2>"$dir/err2"
+    is "no host: $host" "2 1" "$? $(grep -c -- ' is no host to allow' "$dir/err2")"
+done
+(ulimit -n 20; exec "$varve" serve "$dir" --listen 127.0.0.1:0 >/dev/null 2>"$dir/err2")
+is "too few descriptors to answer anybody" "4 1" "$? $(grep -c 'allows 20 open files' "$dir/err2")"
 
 # A store that is not there yet, and one that goes
 mkdir "$dir/later"
@@ -432,6 +442,7 @@ is "who says for what it waits" "varve: no store at $dir/later yet; waiting for 
 is "the remedy names no directory of its own" 0 "$(get "$url/api/v1/executions" | grep -c 'this directory')"
 is "no store yet" 404 "$(code "$url/api/v1/executions")"
 is "the problem says so" "urn:varve:problem:no-store" "$(get "$url/api/v1/executions" | json 'd["type"]')"
+has "and where" "/later; it is served once" "$(get "$url/api/v1/executions" | json 'd["detail"]')"
 has "and how to record" "varve-lua" "$(get "$url/")"
 mkdir "$dir/later/.baml"
 cp -r "$dir/other/.baml/profiles-v1" "$dir/later/.baml/"
