@@ -83,7 +83,7 @@ static char *beside(const vv_database *d, const char *tail)
 
 typedef enum { LOCKED, BUSY, REMOVED, NO_LOCK } lock_result;
 
-static lock_result try_lock(const char *path, int *ret_fd)
+static lock_result try_lock(const char *path, int *ret_fd, int *ret_errno)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
     struct stat st;
@@ -93,6 +93,7 @@ static lock_result try_lock(const char *path, int *ret_fd)
         r = BUSY;
     else if (rc == VV_OK && fstat(fd, &st) == 0)
         r = st.st_nlink ? LOCKED : REMOVED;
+    *ret_errno = r == NO_LOCK ? errno : 0;
     if (r != LOCKED)
         vv_close(&fd);
     *ret_fd = fd;
@@ -108,7 +109,7 @@ static bool lock(vv_database *d)
     char *path = beside(d, ".lock");
     lock_result r = path ? REMOVED : NO_LOCK;
     for (int i = 0; i < LOCK_TRIES && r == REMOVED; i++)
-        r = try_lock(path, &d->lock_fd);
+        r = try_lock(path, &d->lock_fd, &d->lock_errno);
     free(path);
     d->locked_out = r == BUSY;
     return r == LOCKED;
@@ -313,12 +314,27 @@ static bool open_readonly(vv_database *d)
     return good;
 }
 
+/* Why what was found is of no use: what the system said, where it did, else what SQLite makes of it. */
+static const char *reason_of(const vv_database *d, finding f, char *room, size_t cap)
+{
+    int system = d->lock_errno ? d->lock_errno : d->db ? sqlite3_system_errno(d->db) : 0;
+    if (f == DAMAGED || f == FOREIGN)
+        return "it is damaged, or no index of Varve";
+    if (f == OLD)
+        return "it is of another store or version, and can't be written";
+    if (system)
+        return strerror_r(system, room, cap);
+    return d->db ? sqlite3_errstr(sqlite3_errcode(d->db)) : "no memory";
+}
+
 static void open_checked(vv_database *d)
 {
     int rc = open_connection(d, false);
     finding f = rc == SQLITE_OK ? examine(d) : finding_of(rc);
     if (f == EMPTY && d->writes)
         f = create(d) ? OURS : USELESS;
+    char room[128];
+    const char *why = reason_of(d, f, room, sizeof room);
     if (f == OURS && d->writes)
         set_limit(d);
     if (f == OURS) {
@@ -349,7 +365,8 @@ static void open_checked(vv_database *d)
             d->waits = true;
             return;
         }
-        vv_database_say(d, "index: %s can't be used; going on without one", d->path ? d->path : "memory");
+        vv_database_say(d, "index: %s can't be used (%s); going on without one", d->path ? d->path : "memory",
+                        why);
         give_up(d);
     }
 }

@@ -31,6 +31,7 @@ typedef struct {
     sqlite3 *db;                    /* NULL: no use, or not yet (waits) */
     sqlite3_stmt *stmts[VV_SQLS];   /* prepared when first used */
     int lock_fd;
+    int lock_errno;                 /* when it was tried for last; 0: it was had, or is held by another process */
     bool writes;
     bool locked_out;                /* another process held the lock when it was tried for last */
     bool waits;                     /* without a db until that process lets go: what is there is of no use to us */

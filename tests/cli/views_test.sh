@@ -147,6 +147,8 @@ fails "no id but a directory" 2 '"files" is not .*; name a store with --store; s
 fails "an option before the verb" 2 "^varve: --json: options come after the verb" --json ls
 fails "a short one" 2 "^varve: -n: options come after the verb" -n 2 top
 fails "help of no verb" 2 "did you mean .varve top" help tpo
+"$varve" ls --index "$dir/none/x" >/dev/null 2>"$dir/err"
+is "an index that can't be used: why" "0 varve: index: $dir/none/x can't be used (No such file or directory); going on without one" "$? $(cat "$dir/err")"
 is "help of a verb" "$("$varve" top --help)" "$("$varve" help top)"
 fails "a web directory that is none" 2 "web-dir $dir/none is not a directory" serve --web-dir "$dir/none"
 for verb in attach detach; do
