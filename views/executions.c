@@ -86,12 +86,12 @@ static vv_code not_found(vv_query *q, const char *name, vv_error *err)
     return vv_fail(err, VV_ERR_NOTFOUND, "no execution of that name in this store");
 }
 
-/* Reads decimal digits at *p, not beyond end. */
+/* Reads decimal digits at *p, not beyond end. A number is written one way: without zeros before it. */
 static bool take_number(const char **p, const char *end, uint64_t *ret)
 {
     vv_str s = {*p, vv_str_digits((vv_str){*p, (size_t)(end - *p)})};
     *p += s.n;
-    return vv_str_u64(s, ret);
+    return !(s.n > 1 && *s.p == '0') && vv_str_u64(s, ret);
 }
 
 vv_code vv_query_newest(vv_query *q, size_t n, vv_error *err)

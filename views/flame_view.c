@@ -96,8 +96,9 @@ static vv_code read_options(vv_query *q, vv_flame_view *v, vv_error *err)
         rc = read_root(q, o, err);
     if (rc == VV_OK)
         rc = read_transforms(q, v, err);
-    if (rc == VV_OK && vv_flame_view_is_sandwich(v) && !vv_query_value(q, "function"))
-        rc = vv_query_fail(q, "function", err, "is required: a definition key, a full name, or # and a number");
+    const vv_str *function = vv_query_value(q, "function");
+    if (rc == VV_OK && vv_flame_view_is_sandwich(v) && !(function && function->n))
+        rc = vv_query_fail(q, "function", err, "must be a definition key, a full name, or # and a number");
     if (rc == VV_OK && !vv_flame_view_is_sandwich(v))
         v->plan.order = (vv_draw_order)order;
     o->metric = (vv_metric)metric;

@@ -55,7 +55,7 @@ vv_code vv_query_function(vv_query *q, const vv_tree *t, const vv_function_group
     const vv_str *s = vv_query_value(q, "function");
     number n = {0};
     if (!s)
-        return vv_query_fail(q, "function", err, "is required: a definition key, a full name, or # and a number");
+        return vv_query_fail(q, "function", err, "must be a definition key, a full name, or # and a number");
     bool numbered = read_number(&n, *s);
     for (unsigned way = numbered ? NUMBER : KEY; way < WAYS; way++) {
         uint32_t found = VV_NONE;

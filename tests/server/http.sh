@@ -157,7 +157,6 @@ done <<'TARGETS'
 400 /callers?function=app.Main
 400 /callers?execution=latest&function=app.Main&function=app.Main
 404 /callers?execution=latest&function=nobody
-404 /callers?execution=latest&function=
 404 /callers?execution=latest&function=%2399999
 404 /callers?execution=latest&function=%23
 404 /callers?execution=latest&function=%231/zz
@@ -172,6 +171,8 @@ done <<'TARGETS'
 404 /flame?execution=latest&root=0000000000000000000000000000000000000000000000000000000000000000
 200 /flame?execution=0c0d0e0f.1.1&ids=1&edges=call,spawn&depth=3&width=1200
 404 /executions/latest~7
+400 /executions/latest~01
+400 /callers?execution=latest&function=
 400 /executions/nonsense
 200 /executions/latest
 200 /executions/0c0d0e0f.1.1/spans?status=ok&reason=root&order=-duration&from=0&to=18446744073709551615&min_duration=1us
