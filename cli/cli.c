@@ -182,6 +182,8 @@ static int take_option(vv_cli *c, const char *name, int argc, char **argv, int *
             return vv_cli_usage(c, "--%s needs a value", o->name);
         value = argv[++*at];
     }
+    if (value && !*value)
+        return vv_cli_usage(c, "--%s needs a value; the one given is empty", o->name);
     return note_option(c, o, is_common, value);
 }
 

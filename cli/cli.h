@@ -18,7 +18,6 @@
 /* Exit status of every verb. */
 enum {
     VV_EXIT_OK = 0,
-    VV_EXIT_RULE = 1,       /* a rule failed, or verify found damage */
     VV_EXIT_USAGE = 2,
     VV_EXIT_INCOMPLETE = 3, /* evidence incomplete where completeness was asked for */
     VV_EXIT_LIMIT = 4,      /* a limit was met, or an interrupt */

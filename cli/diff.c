@@ -46,6 +46,15 @@ static bool read_place(place *ret, const char *s)
     return ret->store != NULL;
 }
 
+/* What is neither an id nor there: the next step of a store that is missing would not help. */
+static bool is_there(const char *s, const place *p)
+{
+    if (!p->store || strchr(s, '#') || access(s, F_OK) == 0)
+        return true;
+    vv_cli_fail(VV_EXIT_STORE, "\"%.200s\" is neither an execution's id nor a store; `varve ls` lists executions", s);
+    return false;
+}
+
 /* Do both name the same store, however they are written? */
 static bool same_store(const char *a, const char *b)
 {
@@ -261,9 +270,11 @@ static int run(const vv_cli *c)
     if (view_of(c) == VV_ARRAY_LEN(views))
         return vv_cli_usage(c, "--of must be one of flame, functions, callers, callees, spans, errors");
     place base = {NULL, NULL}, head = {NULL, NULL};
-    int status = read_place(&base, c->args[0]) && read_place(&head, c->args[1])
-        ? run_places(c, &base, &head, limit)
-        : vv_cli_fail(VV_EXIT_LIMIT, "no memory for a path");
+    int status = VV_EXIT_STORE;
+    if (!read_place(&base, c->args[0]) || !read_place(&head, c->args[1]))
+        status = vv_cli_fail(VV_EXIT_LIMIT, "no memory for a path");
+    else if (is_there(c->args[0], &base) && is_there(c->args[1], &head))
+        status = run_places(c, &base, &head, limit);
     free(base.store);
     free(head.store);
     return status;

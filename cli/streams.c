@@ -87,7 +87,8 @@ static int print_stream(const vv_cli *c, vv_query *q)
     char text[VV_CELL], hex[33];
     const vv_stream *s = vv_unhex(euid.b, sizeof euid.b, q->id) ? vv_store_stream(q->look->store, &euid) : NULL;
     if (!s) {
-        (void)vv_fail(&err, VV_ERR_NOTFOUND, "no stream of that id in this store; `varve streams` lists them");
+        q->parameter = "euid";
+        (void)vv_fail(&err, VV_ERR_NOTFOUND, "no stream of that id in this store");
         return vv_cli_fail_view(c, q, &err);
     }
     vv_hex(hex, euid.b, sizeof euid.b);
@@ -194,8 +195,8 @@ static void print_counts(const vv_store_use *u)
         printf("the store's ledger says %s bytes, its files come to %s\n", vv_cli_count(a, u->ledger),
                vv_cli_count(b, u->counted));
     if (u->irregular)
-        printf("%" PRIu64 " names are links, devices or the like: no program can record here until they are gone\n",
-               u->irregular);
+        printf("%" PRIu64 " names are links, devices or the like, which keep programs from recording here until they "
+               "are gone, or directories that this user may not read\n", u->irregular);
 }
 
 static void print_orphans(const vv_orphans *o)

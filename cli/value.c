@@ -23,8 +23,6 @@ static int fail_query(const vv_cli *c, const vv_query *q, const vv_error *err)
         return vv_cli_usage(c, "\"%.100s\" is no name of a value: it %s", c->args[0], err->msg);
     if (err->code == VV_ERR_NOTFOUND && path)
         return vv_cli_fail(VV_EXIT_STORE, "--path %s; a shorter path shows what is there", err->msg);
-    if (err->code == VV_ERR_NOTFOUND && cid)
-        return vv_cli_fail(VV_EXIT_STORE, "%s; `varve value --uses` tells where it was captured", err->msg);
     return vv_cli_fail_view(c, q, err);
 }
 

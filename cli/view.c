@@ -51,38 +51,81 @@ void vv_cli_close_library(vv_library *l, const vv_look *look)
 }
 
 /* The id was mistyped, or is the name of something else. */
-static int fail_id(const vv_cli *c, const char *parameter, const vv_error *err)
+static int fail_id(const vv_cli *c, const char *typed, const vv_error *err)
 {
-    const char *option = vv_cli_value(c, parameter);
-    const char *typed = option ? option : c->arg_count ? c->args[0] : "latest";
     const char *next = access(typed, F_OK) == 0 ? "; name a store with --store" : "";
     return vv_cli_usage(c, "\"%.200s\" %s%s", typed, err->msg, next);
+}
+
+static bool is_option(const vv_cli *c, const char *name)
+{
+    for (size_t i = 0; i < c->verb->option_count; i++)
+        if (strcmp(c->verb->options[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* As it was typed: the option of its name, or else the argument that the parameter is. */
+static void name_parameter(const vv_cli *c, const vv_query *q, char *out, size_t cap)
+{
+    char option[64];
+    snprintf(option, sizeof option, "%s", q->parameter);
+    for (char *p = option; *p; p++)
+        if (*p == '_')
+            *p = '-';
+    if (is_option(c, option)) {
+        snprintf(out, cap, "--%s", option);
+        return;
+    }
+    const vv_str *value = vv_query_value(q, q->parameter);
+    if (!value)
+        value = strcmp(q->parameter, "plane") == 0 ? &q->sub : &q->id;
+    snprintf(out, cap, "\"%.*s\"", (int)(value->n < 200 ? value->n : 200), value->n ? value->p : "");
+}
+
+/* Where to look for what was not found. */
+static const char *next_step(const char *parameter)
+{
+    static const struct {
+        const char *parameter, *next;
+    } steps[] = {
+        {"function", "; `varve search TEXT` finds functions"},
+        {"thread", "; `varve threads ID` lists them"},
+        {"call", "; `varve spans ID` lists those that were"},
+        {"error", "; `varve errors ID` lists those that were"},
+        {"key", "; `varve ls` lists the executions of a store"},
+        {"euid", "; `varve streams` lists them"},
+        {"cid", "; `varve value --uses` tells where it was captured"},
+    };
+    for (size_t i = 0; i < VV_ARRAY_LEN(steps); i++)
+        if (strcmp(parameter, steps[i].parameter) == 0)
+            return steps[i].next;
+    return "";
 }
 
 int vv_cli_fail_view(const vv_cli *c, const vv_query *q, const vv_error *err)
 {
     bool id = q->parameter && (strcmp(q->parameter, "id") == 0 || strcmp(q->parameter, "execution") == 0);
     bool key = q->parameter && strcmp(q->parameter, "key") == 0;
-    if (err->code == VV_ERR_NOTFOUND && key)
-        return vv_cli_fail(VV_EXIT_STORE, "%s; `varve ls` lists the executions of a store", err->msg);
+    char typed[256], name[256] = "";
+    snprintf(typed, sizeof typed, "%.*s", (int)(q->named.n < 200 ? q->named.n : 200), q->named.n ? q->named.p : "");
     if (err->code == VV_ERR_NOTFOUND && id)
-        return vv_cli_fail(VV_EXIT_STORE, "%s; `varve ls` lists the executions of a store", err->msg);
-    char option[32] = "";
-    for (size_t i = 0; q->parameter && q->parameter[i] && i + 1 < sizeof option; i++)
-        option[i] = q->parameter[i] == '_' ? '-' : q->parameter[i];
+        return vv_cli_fail(VV_EXIT_STORE, "\"%s\": %s; `varve ls` lists the executions of a store", typed, err->msg);
+    if (q->parameter)
+        name_parameter(c, q, name, sizeof name);
     if (err->code == VV_ERR_AMBIGUOUS && q->match_count == 0)
-        return vv_cli_usage(c, "--%s: %s", option, err->msg);
+        return vv_cli_usage(c, "%s: %s", name, err->msg);
     if (err->code == VV_ERR_AMBIGUOUS) {
         char text[VV_THREAD_TEXT];
         vv_thread_text(text, &q->matches[0]);
         return vv_cli_fail(VV_EXIT_USAGE, "%s; use a full id, such as %s", err->msg, text);
     }
     if (err->code == VV_ERR_ARG && (id || key))
-        return fail_id(c, q->parameter, err);
+        return fail_id(c, key ? c->args[0] : typed, err);
     if (err->code == VV_ERR_ARG && q->parameter)
-        return vv_cli_usage(c, "--%s %s", option, err->msg);
+        return vv_cli_usage(c, "%s %s", name, err->msg);
     if (err->code == VV_ERR_NOTFOUND && q->parameter)
-        return vv_cli_fail(VV_EXIT_STORE, "--%s: %s", option, err->msg);
+        return vv_cli_fail(VV_EXIT_STORE, "%s: %s%s", name, err->msg, next_step(q->parameter));
     return vv_cli_fail_error(err, "store", NULL);
 }
 

@@ -165,6 +165,7 @@ vv_code vv_query_execution(vv_query *q, vv_str id, const char *name, vv_found *r
 {
     static const char latest[] = "latest";
     const char *p = id.p, *end = id.p + id.n;
+    q->named = id;
     if (id.n >= strlen(latest) && memcmp(p, latest, strlen(latest)) == 0) {
         uint64_t back = 0;
         p += strlen(latest);
@@ -187,7 +188,7 @@ vv_code vv_query_execution(vv_query *q, vv_str id, const char *name, vv_found *r
         }
     }
     return vv_query_fail(q, name, err,
-                         "is not an execution's id: use its thread text, its short id, latest or latest~N");
+                         "is not an execution's id: use its full id, its short id, latest or latest~N");
 }
 
 vv_code vv_query_scope(vv_query *q, vv_found *ret, vv_error *err)

@@ -19,7 +19,7 @@ typedef struct vv_found {
 } vv_found;
 
 /*
- * The execution that id names: full thread text, short id, latest, latest~N. ARG where it is none of these, NOTFOUND,
+ * The execution that id names: full id, short id, latest, latest~N. ARG where it is none of these, NOTFOUND,
  * AMBIGUOUS (with q->matches). name is the parameter to blame.
  */
 VV_MUST_CHECK vv_code vv_query_execution(vv_query *q, vv_str id, const char *name, vv_found *ret, vv_error *err);

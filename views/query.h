@@ -32,6 +32,7 @@ typedef struct {
     size_t newest_count;
 
     const char *parameter;                   /* the one at fault, after VV_ERR_ARG, NOTFOUND or AMBIGUOUS */
+    vv_str named;                            /* the execution's id that was looked up last, so the one at fault */
     vv_thread_ref matches[VV_QUERY_MATCHES]; /* after VV_ERR_AMBIGUOUS */
     size_t match_count;
     const char *state;                       /* why a value is not there: a word, or NULL */

@@ -29,6 +29,7 @@ static vv_query base_query(const vv_query *q)
 static void take_blame(vv_query *q, const vv_query *from)
 {
     q->parameter = from->parameter;
+    q->named = from->named;
     memcpy(q->matches, from->matches, sizeof q->matches);
     q->match_count = from->match_count;
 }

@@ -107,22 +107,31 @@ fails "spans: no function of that name" 5 "--function: that execution has no suc
 fails "spans: a duration that is none" 2 "--min-duration must be nanoseconds" spans --min-duration soon
 fails "spans: a call that is none" 2 "--call is not a call's id" spans --call x
 fails "spans: a call that was not kept" 5 "only counted" spans --call 1.77
-fails "spans: a call without a name" 2 "--call is not a call's id" spans --call ""
-fails "callers: a function that was not called" 5 "no call of such a function was recorded" callers nobody
+fails "spans: a call without a name" 2 "--call needs a value; the one given is empty" spans --call ""
+fails "callers: a function that was not called" 5 '^varve: "nobody": no call of such a function was recorded; ' callers nobody
+fails "callees: no name of a function" 2 '^varve: "" must be a definition key' callees ''
+fails "search: no text" 2 '^varve: "" must be a text' search ''
+fails "an argument that is no id, behind others" 2 '^varve: "nonsense" is not an execution.s id' callers nobody nonsense
+fails "one of several IDs" 2 '^varve: "nonsense" is not an execution.s id' top latest nonsense
+fails "an execution that is not there" 5 '^varve: "latest~99": no execution' top latest latest~99
+fails "a number with zeros before it" 2 '"latest~01" is not an execution.s id' show latest~01
+fails "diff: neither an id nor a store" 5 '^varve: "nobody" is neither' diff latest nobody
 fails "flame: no transform" 2 "--transform must be focus:TEXT, hide:TEXT, collapse:TEXT or only_user; see .varve flame --help." flame --transform drop:x
 fails "flame: no order" 2 "--order" flame --order sideways
 fails "spans: a number that no function has" 5 "--function: that execution has no such function" spans --function "#99999"
 fails "value: pages of no uses" 2 "--limit and --cursor go with --uses" value "$(printf %064d 1)" --cursor AAAA
 fails "value: another list's cursor" 2 "--cursor is not a cursor of this list" value "$(printf %064d 1)" --uses --cursor AAAA
-fails "streams: no stream of that id" 5 "no stream of that id" streams "$(printf %032d 1)"
-fails "streams: no plane of that name" 5 "--plane: a stream has the planes" streams 000102030405060708090a0b0c0d0e0f cas
+fails "streams: no stream of that id" 5 '"0*1": no stream of that id in this store; .varve streams. lists' streams "$(printf %032d 1)"
+fails "streams: no plane of that name" 5 '^varve: "cas": a stream has the planes' streams 000102030405060708090a0b0c0d0e0f cas
+fails "context: no context of that key" 5 '^varve: "0*1": no .*varve ls' context "$(printf %064d 1)"
+fails "value: no object of that name" 5 '^varve: "0*1": ' value "$(printf %064d 1)"
 fails "streams: one that is none, and a plane" 2 "is no stream.s id" streams 00 data
 fails "streams: a page of one stream" 2 "goes with a list" streams 000102030405060708090a0b0c0d0e0f -n 1
 fails "streams: a scan alone" 2 "goes with --use" streams --scan
 fails "logs: a level and no time" 2 "--since must be nanoseconds" logs --level info --since yesterday
 fails "spans: one call and a filter" 2 "goes with no other option" spans --call 1.1 --status ok
 fails "errors: an error that is none" 2 "--error is not an error's id" errors --error x
-fails "errors: an error without a name" 2 "--error is not an error's id" errors --error ""
+fails "errors: an error without a name" 2 "--error needs a value; the one given is empty" errors --error ""
 fails "errors: an error that is not there" 5 "no error of that id" errors --error 1~9
 fails "errors: one error and a page" 2 "goes with no other option" errors --error 1~1 -n 3
 fails "threads: too many rows" 2 "limit" threads -n 1001
