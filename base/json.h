@@ -113,6 +113,15 @@ static inline void vv_json_kv_null(vv_json *j, const char *k)
     vv_json_null(j);
 }
 
+/* null where it is not known. */
+static inline void vv_json_kv_opt_bool(vv_json *j, const char *k, bool known, bool v)
+{
+    if (known)
+        vv_json_kv_bool(j, k, v);
+    else
+        vv_json_kv_null(j, k);
+}
+
 /* null where p is NULL. */
 static inline void vv_json_kv_opt_hex(vv_json *j, const char *k, const void *p, size_t n)
 {

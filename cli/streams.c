@@ -19,7 +19,7 @@ static void add_stream(vv_cli_table *t, const vv_stream *s)
     vv_hex(hex, s->euid.b, sizeof s->euid.b);
     vv_cli_cell(t, VV_PAINT_NONE, "%s", hex);
     vv_cli_cell(t, s->failed ? VV_PAINT_BAD : s->alive ? VV_PAINT_LIVE : VV_PAINT_NONE, "%s",
-                s->failed ? "unreadable" : s->alive ? "alive" : "ended");
+                s->failed ? "unreadable" : s->unprobed ? "?" : s->alive ? "alive" : "ended");
     if (s->has_header)
         vv_cli_cell(t, VV_PAINT_NONE, "%" PRIu32, s->header.pid);
     else
@@ -93,7 +93,8 @@ static int print_stream(const vv_cli *c, vv_query *q)
     }
     vv_hex(hex, euid.b, sizeof euid.b);
     print_line("stream", vv_cstr(hex));
-    print_line("state", vv_cstr(s->failed ? "unreadable" : s->alive ? "alive" : "ended"));
+    print_line("state", vv_cstr(s->failed ? "unreadable" : s->unprobed ? "not known: nothing is committed yet"
+                                : s->alive ? "alive" : "ended"));
     if (s->failed)
         print_line("why", vv_cstr(s->error.name));
     if (s->has_header) {

@@ -60,7 +60,8 @@ typedef struct {
     /* Why: its name is StreamNotFound, Io, MetaDuplicateRootStarted, MetaDuplicateRootEnded, RangeTooLarge, or
      * LimitExceeded (more files than we list). */
     vv_error error;
-    bool alive; /* a writer holds it; false without a meta segment */
+    bool alive;    /* a writer holds it */
+    bool unprobed; /* whether one does is not known: none is asked for before the first meta segment */
     bool has_header;
     vv_stream_started header;
     uint64_t meta_decoded;   /* highest decoded meta sequence (dump) */

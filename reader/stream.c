@@ -402,12 +402,16 @@ static vv_code list_plane(vv_stream *s, struct vv_stream_core *c, vv_source *sou
 }
 
 /* A stream's writer is looked for where it may have come or gone; it comes before the first meta segment. */
-static bool find_alive(vv_source *source, const vv_euid *euid, const vv_stream *former, const vv_stream_change *change)
+static void find_alive(vv_stream *s, vv_source *source, const vv_stream *former, const vv_stream_change *change)
 {
     if (change && former && !change->probe && !change->planes[VV_PLANE_META].all
-        && change->planes[VV_PLANE_META].count == 0)
-        return former->alive;
-    return has_segment(source, euid, VV_PLANE_META) && probe_alive(source, euid);
+        && change->planes[VV_PLANE_META].count == 0) {
+        s->alive = former->alive;
+        s->unprobed = former->unprobed;
+        return;
+    }
+    s->unprobed = vv_source_is_live(source) && !has_segment(source, &s->euid, VV_PLANE_META);
+    s->alive = !s->unprobed && probe_alive(source, &s->euid);
 }
 
 static vv_code find_directory(vv_source *source, const char *dir, vv_error *err)
@@ -418,6 +422,20 @@ static vv_code find_directory(vv_source *source, const char *dir, vv_error *err)
     if (rc == VV_ERR_NOTFOUND || (why.name && strcmp(why.name, "NotDirectory") == 0))
         return vv_fail_decode(err, "StreamNotFound", 0, "%s is no stream directory", dir);
     return rc == VV_OK ? rc : vv_fail(err, rc, "%s", why.msg);
+}
+
+/* Whoever is seen dead has written all that is listed then: the writer is looked for first. */
+static vv_code list_meta(vv_stream *s, struct vv_stream_core *c, vv_source *source, const vv_stream *former,
+                         const vv_stream_change *change, vv_error *err)
+{
+    find_alive(s, source, former, change);
+    vv_code rc = list_plane(s, c, source, VV_PLANE_META, former, change, err);
+    if (rc != VV_OK || !s->unprobed || c->meta.count == 0)
+        return rc;
+    /* The first segment came in between, so the process that wrote it can be asked for now. */
+    vv_seg_list_done(&c->meta);
+    find_alive(s, source, NULL, NULL);
+    return list_plane(s, c, source, VV_PLANE_META, former, change, err);
 }
 
 /*
@@ -432,8 +450,7 @@ static vv_code list_planes(vv_stream *s, struct vv_stream_core *c, vv_source *so
     vv_code rc = find_directory(source, dir, err);
     if (rc != VV_OK)
         return rc;
-    s->alive = find_alive(source, &s->euid, former, change);
-    rc = list_plane(s, c, source, VV_PLANE_META, former, change, err);
+    rc = list_meta(s, c, source, former, change, err);
     if (rc == VV_OK)
         rc = list_plane(s, c, source, VV_PLANE_DATA, former, change, err);
     vv_error ignored = {0};

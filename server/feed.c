@@ -12,7 +12,7 @@
 
 typedef struct {
     vv_euid euid;
-    bool alive, gone;
+    bool alive, unprobed, gone;
     uint64_t meta, data;           /* contiguous */
     uint64_t meta_high, data_high;
     uint8_t runs[VV_SHA256_BYTES]; /* of what is missing; zero where nothing is */
@@ -81,8 +81,8 @@ static void hash_runs(vv_sha256_ctx *c, const vv_range *runs, size_t count)
 
 static line line_of(const vv_stream *s)
 {
-    line n = {.euid = s->euid, .alive = s->alive, .meta = s->meta_contiguous, .data = s->data_contiguous,
-              .meta_high = s->meta_high, .data_high = s->data_high};
+    line n = {.euid = s->euid, .alive = s->alive, .unprobed = s->unprobed, .meta = s->meta_contiguous,
+              .data = s->data_contiguous, .meta_high = s->meta_high, .data_high = s->data_high};
     if (s->meta_bad_count || s->data_bad_count) {
         vv_sha256_ctx c;
         vv_sha256_init(&c);
@@ -95,8 +95,8 @@ static line line_of(const vv_stream *s)
 
 static bool is_same(const line *a, const line *b)
 {
-    return a->alive == b->alive && a->gone == b->gone && a->meta == b->meta && a->data == b->data
-        && a->meta_high == b->meta_high && a->data_high == b->data_high
+    return a->alive == b->alive && a->unprobed == b->unprobed && a->gone == b->gone
+        && a->meta == b->meta && a->data == b->data && a->meta_high == b->meta_high && a->data_high == b->data_high
         && memcmp(a->runs, b->runs, sizeof a->runs) == 0;
 }
 
@@ -189,7 +189,7 @@ static void line_json(vv_json *j, const line *l)
 {
     vv_json_obj(j);
     vv_json_kv_hex(j, "euid", l->euid.b, sizeof l->euid.b);
-    vv_json_kv_bool(j, "alive", l->alive && !l->gone);
+    vv_json_kv_opt_bool(j, "alive", l->gone || !l->unprobed, l->alive && !l->gone);
     if (l->gone) {
         vv_json_key(j, "high_water");
         vv_json_null(j);

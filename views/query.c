@@ -223,7 +223,7 @@ void vv_snapshot_json(vv_json *j, const vv_look *look)
         const vv_stream *s = &look->store->streams[i];
         vv_json_obj(j);
         vv_json_kv_hex(j, "euid", s->euid.b, sizeof s->euid.b);
-        vv_json_kv_bool(j, "alive", s->alive);
+        vv_json_kv_opt_bool(j, "alive", !s->unprobed, s->alive);
         vv_json_kv_obj(j, "high_water");
         vv_json_kv_u64(j, "meta", s->meta_contiguous);
         vv_json_kv_u64(j, "data", s->data_contiguous);

@@ -118,6 +118,7 @@ static void count_streams(vv_store_use *u, const vv_store *store)
         const vv_stream *s = &store->streams[i];
         u->streams++;
         u->alive += s->alive;
+        u->starting += s->unprobed;
         u->unreadable += s->failed;
         u->executions += s->execution_count;
         for (size_t k = 0; k < s->execution_count; k++)
@@ -131,7 +132,7 @@ vv_code vv_store_use_of(vv_store_use *ret, const vv_look *look, vv_error *err)
 {
     *ret = (vv_store_use){.counted = VV_USAGE_BYTES};
     count_streams(ret, look->store);
-    ret->is_settled = ret->alive == 0;
+    ret->is_settled = ret->alive == 0 && ret->starting == 0;
     read_ledger(ret, look->store->source);
     return vv_source_walk(look->store->source, take_file, ret, err);
 }

@@ -32,6 +32,7 @@ typedef struct {
     uint64_t ledger, counted; /* bytes by it, and by what is there */
     bool is_settled;          /* no writer is at work: the two must be equal */
     uint64_t streams, alive, unreadable, executions, running;
+    uint64_t starting;        /* streams without a segment, of which it is not known whether they are alive */
     vv_segment_counts meta, data;
 } vv_store_use;
 

@@ -67,7 +67,7 @@ static void stream_json(vv_json *j, const vv_stream *s)
 {
     vv_json_obj(j);
     vv_json_kv_hex(j, "euid", s->euid.b, sizeof s->euid.b);
-    vv_json_kv_bool(j, "alive", s->alive);
+    vv_json_kv_opt_bool(j, "alive", !s->unprobed, s->alive);
     vv_json_kv_cstr(j, "error", s->failed ? (s->error.name ? s->error.name : "Io") : NULL);
     header_json(j, s);
     vv_json_kv_u64(j, "executions", s->execution_count);

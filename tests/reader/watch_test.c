@@ -4,7 +4,9 @@
 #include "reader/watch.h"
 
 #include <errno.h>
+#include <pthread.h>
 
+#include "reader/stream.h"
 #include "tests/testing.h"
 
 #include "tests/reader/build.h"
@@ -51,6 +53,7 @@ static void check_whole(rig *r)
     for (size_t i = 0; i < whole->stream_count; i++) {
         const vv_stream *a = &r->store->streams[i], *b = &whole->streams[i];
         ck_assert_int_eq(a->alive, b->alive);
+        ck_assert_int_eq(a->unprobed, b->unprobed);
         ck_assert_uint_eq(a->meta_high, b->meta_high);
         ck_assert_uint_eq(a->data_high, b->data_high);
         ck_assert_uint_eq(a->data_contiguous, b->data_contiguous);
@@ -303,6 +306,78 @@ START_TEST(a_writer_dies)
 }
 END_TEST
 
+/* Of a process that has committed nothing it is not known whether it lives: it is not asked. */
+START_TEST(a_process_starts)
+{
+    rig r;
+    begin(&r, VV_WATCHES);
+    vv_euid euid = {{9}};
+    char path[512], rel[VV_STREAM_PATH];
+    vv_plane_path(rel, &euid, VV_PLANE_META);
+    path_of(&r, path, sizeof path, rel);
+    ck_assert(vv_mkdirs(AT_FDCWD, path, NULL) == VV_OK);
+    int fd = hold(&r, &euid);
+    follow(&r);
+    const vv_stream *s = vv_store_stream(r.store, &euid);
+    ck_assert(s->unprobed && !s->alive);
+    commit_start(&r, &euid);
+    follow(&r);
+    s = vv_store_stream(r.store, &euid);
+    ck_assert(!s->unprobed && s->alive);
+    close(fd);
+    follow(&r);
+    s = vv_store_stream(r.store, &euid);
+    ck_assert(!s->unprobed && !s->alive);
+    done(&r);
+}
+END_TEST
+
+enum { STARTING = 200 };
+
+typedef struct {
+    rig *r;
+    int held[STARTING];
+} starting;
+
+static void *start_processes(void *state)
+{
+    starting *s = state;
+    for (unsigned i = 0; i < STARTING; i++) {
+        vv_euid euid = {{9, (uint8_t)i}};
+        char path[512], rel[VV_STREAM_PATH];
+        vv_stream_dir(rel, &euid);
+        path_of(s->r, path, sizeof path, rel);
+        ck_assert(vv_mkdirs(AT_FDCWD, path, NULL) == VV_OK);
+        s->held[i] = hold(s->r, &euid);
+        commit_start(s->r, &euid);
+    }
+    return NULL;
+}
+
+/* A look that meets a first segment meets its writer, wherever it was when that came. */
+START_TEST(processes_start_during_looks)
+{
+    rig r;
+    begin(&r, VV_WATCHES);
+    starting s = {.r = &r};
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, start_processes, &s), 0);
+    for (unsigned i = 0; i < STARTING;) {
+        const vv_euid euid = {{9, (uint8_t)i}};
+        vv_stream one;
+        ck_assert(vv_stream_open(&one, r.source, &euid, NULL, NULL, NULL) == VV_OK);
+        ck_assert(one.alive == (one.meta_high > 0));
+        ck_assert(one.alive || one.unprobed || one.failed);
+        i += one.alive;
+        vv_stream_done(&one);
+    }
+    pthread_join(thread, NULL);
+    for (unsigned i = 0; i < STARTING; i++)
+        close(s.held[i]);
+    done(&r);
+}
+END_TEST
+
 /* The event comes before the lock is let go: it is probed again, at growing distances, and not for ever. */
 START_TEST(a_lock_outlives_its_closing)
 {
@@ -539,6 +614,8 @@ int main(void)
     tcase_add_test(c, very_many_changes);
     tcase_add_test(c, streams_come_and_go);
     tcase_add_test(c, a_writer_dies);
+    tcase_add_test(c, a_process_starts);
+    tcase_add_test(c, processes_start_during_looks);
     tcase_add_test(c, a_lock_outlives_its_closing);
     tcase_add_loop_test(c, too_few_watches, 0, VV_ARRAY_LEN(few));
     tcase_add_test(c, a_look_that_costs_much_is_polled_for_less_often);

@@ -104,12 +104,13 @@ START_TEST(a_feed_tells_what_changed)
 
     s = empty();
     put_stream(s, 1, true, 1, 3);
-    put_stream(s, 2, true, 0, 0);
+    put_stream(s, 2, false, 0, 0);
+    s->streams[1].unprobed = true;
     put_stream(s, 3, false, 4, 5);
     uint64_t second = turn(f, finish(s));
     snprintf(want, sizeof want,
              "\"streams\":[{" EUID ",\"alive\":true,\"high_water\":{\"meta\":1,\"data\":3}},"
-             "{" EUID ",\"alive\":true,\"high_water\":{\"meta\":0,\"data\":0}}]}", 1u, 2u);
+             "{" EUID ",\"alive\":null,\"high_water\":{\"meta\":0,\"data\":0}}]}", 1u, 2u);
     ck_assert_str_eq(streams_of(event(f, &first)), want);
 
     s = empty();
