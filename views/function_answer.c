@@ -4,14 +4,14 @@
 
 #include "views/functions.h"
 
-enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000, POSITION = 32 };
+enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000 };
 
 typedef struct {
     vv_function_sort by;
     uint64_t limit;
     const vv_str *text;
     bool has_cursor;
-    uint8_t after[POSITION];
+    uint8_t after[VV_FUNCTION_PLACE];
 } options;
 
 static vv_code read_options(vv_query *q, options *o, vv_error *err)
@@ -148,16 +148,13 @@ static bool row_matches(const vv_function_group *g, const vv_str *text)
     return false;
 }
 
-/*
- * A cursor names the last row by its group. In a look where numbers have moved, the page goes on after where that row
- * stands now; a row that is gone ends the list.
- */
+/* A cursor is the place of the last row: what stands before it has been shown, wherever that row is by now. */
 static size_t start_of_page(const options *o, const vv_function_groups *g)
 {
-    for (size_t i = 0; o->has_cursor && i < g->count; i++)
-        if (memcmp(g->items[i].key, o->after, sizeof o->after) == 0)
-            return i + 1;
-    return o->has_cursor ? g->count : 0;
+    size_t i = 0;
+    while (o->has_cursor && i < g->count && memcmp(g->items[i].place, o->after, sizeof o->after) <= 0)
+        i++;
+    return i;
 }
 
 static void answer_head_json(vv_json *j, const answer *a, bool more, size_t rows)
@@ -197,7 +194,8 @@ static void answer_json(vv_json *j, const answer *a)
         }
     vv_json_end_arr(j);
     bool has_next = more && last < g->count;
-    vv_query_next_json(j, a->q, "functions", has_next ? g->items[last].key : NULL, POSITION);
+    vv_query_next_json(j, a->q, "functions", has_next ? g->items[last].place : NULL,
+                       VV_FUNCTION_PLACE);
     vv_json_end_obj(j);
 }
 

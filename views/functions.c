@@ -204,44 +204,40 @@ vv_u128 vv_function_value(const vv_function_row *r, vv_function_sort by)
     return 0;
 }
 
-typedef struct {
-    vv_function_sort by;
-    bool compares;
-} order;
-
-static vv_u128 sort_value(const vv_function_group *g, const order *o)
+static vv_u128 sort_value(const vv_function_group *g, bool compares, vv_function_sort by)
 {
-    if (o->by == VV_SORT_NAME)
+    if (by == VV_SORT_NAME)
         return 0;
-    vv_u128 head = vv_function_value(&g->side[VV_SIDE_HEAD], o->by);
-    vv_u128 base = vv_function_value(&g->side[VV_SIDE_BASE], o->by);
-    return !o->compares || head >= base ? head - base : base - head; /* without a base that is 0 */
+    vv_u128 head = vv_function_value(&g->side[VV_SIDE_HEAD], by);
+    vv_u128 base = vv_function_value(&g->side[VV_SIDE_BASE], by);
+    return !compares || head >= base ? head - base : base - head; /* without a base that is 0 */
 }
 
-static int compare_str(vv_str a, vv_str b)
+static void find_place(vv_function_group *g, vv_u128 value)
 {
-    size_t n = a.n < b.n ? a.n : b.n;
-    int c = n ? memcmp(a.p, b.p, n) : 0;
-    return c ? c : (a.n > b.n) - (a.n < b.n);
+    vv_str name = vv_function_ref_name(&g->function);
+    uint8_t *p = g->place;
+    memset(p, 0, sizeof g->place);
+    vv_put64(p, ~(uint64_t)(value >> 64));
+    vv_put64(p + 8, ~(uint64_t)value);
+    p[16] = !g->function.def;
+    if (name.n)
+        memcpy(p + 17, name.p, name.n < VV_FUNCTION_NAME ? name.n : VV_FUNCTION_NAME);
+    memcpy(p + 17 + VV_FUNCTION_NAME, g->key, sizeof g->key);
 }
 
-static int compare_groups(const void *a, const void *b, void *cls)
+static int by_place(const void *a, const void *b)
 {
     const vv_function_group *x = a, *y = b;
-    vv_u128 vx = sort_value(x, cls), vy = sort_value(y, cls);
-    if (vx != vy)
-        return vx > vy ? -1 : 1;
-    if (!x->function.def != !y->function.def)
-        return x->function.def ? -1 : 1;
-    int c = compare_str(vv_function_ref_name(&x->function), vv_function_ref_name(&y->function));
-    return c ? c : memcmp(x->key, y->key, sizeof x->key);
+    return memcmp(x->place, y->place, sizeof x->place);
 }
 
 void vv_function_groups_sort(vv_function_groups *g, const vv_scope *s, vv_function_sort by)
 {
-    order o = {by, s->compares};
+    for (uint32_t i = 0; i < g->count; i++)
+        find_place(&g->items[i], sort_value(&g->items[i], s->compares, by));
     if (g->count)
-        qsort_r(g->items, g->count, sizeof *g->items, compare_groups, &o);
+        qsort(g->items, g->count, sizeof *g->items, by_place);
 }
 
 void vv_function_fields_json(vv_json *j, const vv_function_ref *ref)

@@ -18,9 +18,13 @@ typedef struct {
 /* All rows, in no order that means anything. The caller frees. */
 VV_MUST_CHECK vv_code vv_function_rows(const vv_tree *t, vv_function_row **ret, size_t *ret_count, vv_error *err);
 
+/* Where a row stands in the list: its value, whether it has a name, the name's first bytes, what it is grouped by. */
+enum { VV_FUNCTION_NAME = 87, VV_FUNCTION_PLACE = 16 + 1 + VV_FUNCTION_NAME + 32 };
+
 /* A function in all executions of a scope. */
 typedef struct {
-    uint8_t key[32];            /* what it is grouped by */
+    uint8_t key[32];                  /* what it is grouped by */
+    uint8_t place[VV_FUNCTION_PLACE]; /* once sorted; ascending */
     vv_function_ref function;   /* the newest execution's that has it: the head's, if any */
     bool on[VV_SIDES];
     vv_function_row side[VV_SIDES]; /* without their function */
@@ -52,8 +56,8 @@ enum { VV_FUNCTION_SORTS = 7 };
 /* Of a name: its own time. */
 vv_u128 vv_function_value(const vv_function_row *r, vv_function_sort by);
 /*
- * Largest first, in a comparison the largest change; ties by name and key. Functions without a name come last. The map
- * is of no use afterwards.
+ * Largest first, in a comparison the largest change; ties by name (as much of it as a place holds) and key. Functions
+ * without a name come last. The map is of no use afterwards.
  */
 void vv_function_groups_sort(vv_function_groups *g, const vv_scope *s, vv_function_sort by);
 

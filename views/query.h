@@ -73,7 +73,7 @@ VV_PRINTF(4, 5) vv_code vv_query_fail(vv_query *q, const char *name, vv_error *e
  * Cursors: opaque text that holds n bytes of position and is tied to the resource, by the words of its path, and to the
  * query but for its cursor, limit and as_of.
  */
-enum { VV_CURSOR_TEXT = 200, VV_CURSOR_MAX = 96 };
+enum { VV_CURSOR_TEXT = 200, VV_CURSOR_MAX = 136 };
 void vv_query_cursor_text(const vv_query *q, const char *view, const uint8_t *position, size_t n,
                           char out[VV_CURSOR_TEXT]);
 /* *ret_given = false without a cursor; one of another query or of another length is VV_ERR_ARG. */

@@ -57,19 +57,66 @@ def wait_for(pair, wanted):
             return body
 
 
-def compare(pair):
+def compare(pair, pages):
     fresh = pair.command("ls")
     assert wait_for(pair, fresh) == fresh, "ls"
     for item in json.loads(fresh)["items"]:
         ident = item["execution_id"]
         _, body = pair.get("/api/v1/functions", execution=ident)
         assert body == pair.command("top", ident), "top " + ident
+        pages.step(ident)
         _, body = pair.get("/api/v1/executions/" + ident)
         assert body == pair.command("show", ident), "show " + ident
         part = PARTS[len(fresh) % len(PARTS)]  # each in its turn: a process for all of them takes its time
         _, body = pair.get("/api/v1/executions/" + ident + "/" + part)
         assert body == pair.command(part, ident), part + " " + ident
     return fresh
+
+
+SORTS = ("calls", "self_ns", "inclusive_ns", "contexts", "errors", "await_ns", "name")
+
+
+def place(item, sort):
+    """Where a function stands in its list, but for what tells equal ones apart."""
+    name = (item["name"] or "").encode()[:87]
+    return (0 if sort == "name" else -int(item[sort]), item["name"] is None, name)
+
+
+class Pages:
+    """Cursors of each execution's functions: each goes on, in all states to come, after where its row stood then."""
+
+    KEPT = 12
+
+    def __init__(self, pair, rng):
+        self.pair, self.rng, self.cursors, self.moved = pair, rng, {}, 0
+
+    def get(self, ident, sort, **more):
+        status, body = self.pair.get("/api/v1/functions", execution=ident, sort=sort, **more)
+        assert status == 200, body
+        return json.loads(body)
+
+    def step(self, ident):
+        kept = self.cursors.setdefault(ident, [])
+        wholes = {}
+        for sort, cursor, last in kept:
+            if sort not in wholes:
+                wholes[sort] = self.get(ident, sort, limit=1000)["items"]
+            self.follow(ident, wholes[sort], sort, cursor, last)
+        sort = self.rng.choice(SORTS)
+        page = self.get(ident, sort, limit=self.rng.randint(1, 3))
+        if page["next"]:
+            kept.append((sort, page["next"], place(page["items"][-1], sort)))
+            del kept[:-self.KEPT]
+
+    def follow(self, ident, whole, sort, cursor, last):
+        places = [place(item, sort) for item in whole]
+        assert places == sorted(places), "functions are not in order of " + sort
+        rows = self.get(ident, sort, limit=1000, cursor=cursor)["items"]
+        skipped = len(whole) - len(rows)
+        assert rows == whole[skipped:], "a page is not the list's end"
+        assert all(p <= last for p in places[:skipped]), "a row by %s is skipped that stands behind the cursor" % sort
+        assert all(p >= last for p in places[skipped:]), "a row by %s is repeated that stands before the cursor" % sort
+        self.moved += last not in places
 
 
 def files_in_order(source, rng):
@@ -99,14 +146,15 @@ def check_seed(varve, seed):
                 copy(os.path.join(source, name), os.path.join(store, name))
         os.makedirs(os.path.join(store, "streams"))
         pair = Pair(varve, store)
+        pages = Pages(pair, rng)
         try:
-            states = [compare(pair)]
+            states = [compare(pair, pages)]
             for name in names:
                 os.makedirs(os.path.dirname(os.path.join(store, name)), exist_ok=True)
                 if os.path.isfile(os.path.join(source, name)):
                     shutil.copy(os.path.join(source, name), os.path.join(store, name + ".part"))
                     os.rename(os.path.join(store, name + ".part"), os.path.join(store, name))
-                state = compare(pair)
+                state = compare(pair, pages)
                 if state != states[-1]:
                     states.append(state)
             for state in states[-5:]:
@@ -115,7 +163,7 @@ def check_seed(varve, seed):
                 assert status == 200 and body == state, "as_of"
         finally:
             pair.stop()
-        return len(names)
+        return len(names), pages.moved
 
 
 def main(arguments):
@@ -124,8 +172,8 @@ def main(arguments):
     print("1..%d" % count)
     for at in range(count):
         try:
-            steps = check_seed(varve, first + at)
-            print("ok %d - seed %d, %d files" % (at + 1, first + at, steps))
+            steps, moved = check_seed(varve, first + at)
+            print("ok %d - seed %d, %d files, %d pages after rows that moved" % (at + 1, first + at, steps, moved))
         except AssertionError as fault:
             failed += 1
             print("not ok %d - seed %d\n# %s" % (at + 1, first + at, str(fault).replace("\n", "\n# ")))
