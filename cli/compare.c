@@ -4,6 +4,8 @@
 
 #include <stdio.h>
 
+#include "cli/facts.h"
+
 typedef const char *print_number(char out[VV_CELL], vv_u128 v);
 
 static const char *change(char out[VV_CELL], vv_u128 base, vv_u128 head, print_number *print)
@@ -81,10 +83,7 @@ static void add_row(vv_cli_table *t, const vv_scope *s, const vv_function_group 
     add_change(t, both, false, base->calls, head->calls);
     add_change(t, both, false, base->errors, head->errors);
     vv_cli_cell(t, states[state].paint, "%s", states[state].word);
-    if (g->function.def)
-        vv_cli_cell_text(t, VV_PAINT_BOLD, g->function.def->fqn, 80);
-    else
-        vv_cli_cell(t, VV_PAINT_NONE, "function #%u", g->function.id);
+    vv_cli_cell_function(t, &g->function);
 }
 
 static bool has_changed(const vv_scope *s, const vv_function_group *g, vv_function_sort by)
@@ -106,9 +105,8 @@ static void print_side(const char *name, const vv_scope *s, vv_side side)
         printf("can't be shown, its data is damaged");
     if (e->executions > 1)
         printf(", %llu executions", (unsigned long long)e->executions);
-    printf("; evidence ");
-    vv_cli_print_painted(vv_cli_verdict_paint(e->verdict), vv_verdict_name(e->verdict));
-    printf("\n");
+    printf("; ");
+    vv_cli_print_evidence(e->verdict);
 }
 
 static void print_foot(const vv_scope *s, size_t changed, size_t rows, size_t shown)
@@ -132,7 +130,7 @@ void vv_cli_print_function_changes(const vv_scope *s, const vv_function_groups *
                                      {"CALLS", true}, {"ERRORS", true}, {"", false}, {"FUNCTION", false}};
     vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
     size_t changed = 0, shown = 0;
-    for (size_t i = 0; t && i < g->count; i++) {
+    for (size_t i = 0; i < g->count; i++) {
         if (!has_changed(s, &g->items[i], by))
             continue;
         changed++;
@@ -141,8 +139,7 @@ void vv_cli_print_function_changes(const vv_scope *s, const vv_function_groups *
             shown++;
         }
     }
-    if (t && shown)
-        vv_cli_table_print(t);
+    vv_cli_table_print(t);
     print_foot(s, changed, g->count, shown);
     vv_cli_table_free(t);
 }

@@ -9,7 +9,6 @@
 #include "views/context.h"
 #include "views/spans.h"
 
-#define LIMIT_DEFAULT "20"
 enum { NAME_SHOWN = 70, CHAIN_SHOWN = 64 };
 
 static void name_of(const vv_profile *p, uint32_t node, char out[VV_CLI_LINE])
@@ -106,7 +105,7 @@ static void print_children(const vv_context_view *v, const vv_profile *p)
     vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
     char text[VV_CELL], name[VV_CLI_LINE], hex[65];
     printf("\n");
-    for (size_t i = 0; i < v->page.count && t; i++) {
+    for (size_t i = 0; i < v->page.count; i++) {
         uint32_t node = v->page.items[i].row;
         const vv_node *n = &p->tree.nodes[node];
         vv_cli_cell(t, VV_PAINT_NONE, "%s", vv_cli_count(text, n->counters->started));
@@ -119,8 +118,7 @@ static void print_children(const vv_context_view *v, const vv_profile *p)
         name_of(p, node, name);
         vv_cli_cell_text(t, VV_PAINT_BOLD, vv_cstr(name), NAME_SHOWN);
     }
-    if (t && v->page.count)
-        vv_cli_table_print(t);
+    vv_cli_table_print(t);
     vv_cli_table_free(t);
     printf("%zu of %s below it\n", v->page.count, vv_cli_count(text, v->children));
 }
@@ -131,10 +129,8 @@ static void print_all(const vv_context_view *v, const vv_found *f, const vv_load
     vv_short_id(short_id, &f->execution->root);
     name_of(x->profile, v->node, name);
     vv_cli_print_painted(VV_PAINT_BOLD, name);
-    printf(" in %s; evidence ", short_id);
-    vv_cli_print_painted(vv_cli_verdict_paint(x->digest->evidence.verdict),
-                         vv_verdict_name(x->digest->evidence.verdict));
-    printf("\n");
+    printf(" in %s; ", short_id);
+    vv_cli_print_evidence(x->digest->evidence.verdict);
     print_counters(v, x->profile);
     print_exemplars(v, f, x->profile);
     print_chain(v, x->profile);
@@ -173,23 +169,12 @@ static const vv_cli_option options[] = {
 
 static int run(const vv_cli *c)
 {
-    vv_library *l;
-    const vv_look *look;
-    vv_cli_params p = {0};
-    vv_cli_param(&p, "execution", vv_cli_value(c, "execution"));
-    vv_cli_param(&p, "limit", vv_cli_value(c, "limit"));
-    vv_cli_param(&p, "cursor", vv_cli_value(c, "cursor"));
     if (c->arg_count == 0)
         return vv_cli_usage(c, "the context's key is missing: call_path_id of `varve spans --json`");
-    if (!c->json && !vv_cli_has(c, "limit"))
-        vv_cli_param(&p, "limit", LIMIT_DEFAULT);
-    int status = vv_cli_open_library(c, NULL, &l, &look);
-    if (status >= 0)
-        return status;
-    vv_query q = {.library = l, .look = look, .params = p.items, .param_count = p.count, .id = vv_cstr(c->args[0])};
-    status = c->json ? vv_cli_print_answer(c, vv_answer_context, &q) : show(c, &q);
-    vv_cli_close_library(l, look);
-    return status;
+    vv_cli_request r = {.id = vv_cstr(c->args[0]), .view = vv_answer_context, .show = show};
+    vv_cli_param(&r.params, "execution", vv_cli_value(c, "execution"));
+    vv_cli_page_params(&r.params, c);
+    return vv_cli_answer(c, &r);
 }
 
 static const char *const examples[] = {

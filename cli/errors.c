@@ -2,13 +2,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "cli/facts.h"
 #include "cli/verbs.h"
 #include "views/errors.h"
 
-#define LIMIT_DEFAULT "20"
 enum { NAME_SHOWN = 50, FRAMES_SHOWN = 100, CALLS_SHOWN = 20, FIELD = 7 };
 
 static const char *short_id(char out[VV_CAPTURE_TEXT], const vv_found *f, const vv_capture_id *id)
@@ -54,17 +52,15 @@ static void print_foot(const vv_error_list *l, const vv_digest *d)
         printf("no error can be shown: the execution's data is damaged; `varve show` says how\n");
         return;
     }
-    printf("%zu of %" PRIu64 " errors recorded (%" PRIu64 " fresh, %" PRIu64 " rethrown); %s calls ended by an error; "
-           "evidence ", l->page.count, n->captures, n->fresh, n->rethrown, vv_cli_count(a, n->errored_calls));
-    vv_cli_print_painted(vv_cli_verdict_paint(d->evidence.verdict), vv_verdict_name(d->evidence.verdict));
-    printf("\n");
+    printf("%zu of %" PRIu64 " errors recorded (%" PRIu64 " fresh, %" PRIu64 " rethrown); %s calls ended by an error; ",
+           l->page.count, n->captures, n->fresh, n->rethrown, vv_cli_count(a, n->errored_calls));
+    vv_cli_print_evidence(d->evidence.verdict);
     if (n->lost)
         printf("%" PRIu64 " more errors were lost by the writer\n", n->lost);
     if (n->links_lost || n->links_unresolved)
         printf("of the recorded calls %" PRIu64 " were ended by an error that was lost, %" PRIu64 " by one that is "
                "missing\n", n->links_lost, n->links_unresolved);
-    if (l->page.more)
-        printf("more follow; --cursor %s shows them\n", l->page.next);
+    vv_cli_print_next(l->page.next);
 }
 
 static void print_list(const vv_error_list *l, const vv_found *f, const vv_loaded *x)
@@ -72,10 +68,9 @@ static void print_list(const vv_error_list *l, const vv_found *f, const vv_loade
     static const vv_cli_column columns[] = {{"ID", false}, {"KIND", false}, {"SOURCE", false}, {"VALUE", false},
                                             {"ENDED", true}, {"FAILS", true}, {"THROWN BY", false}, {"AT", false}};
     vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
-    for (size_t i = 0; t && i < l->page.count; i++)
+    for (size_t i = 0; i < l->page.count; i++)
         add_row(t, l, f, x->profile, i);
-    if (t && l->page.count)
-        vv_cli_table_print(t);
+    vv_cli_table_print(t);
     vv_cli_table_free(t);
     print_foot(l, x->digest);
 }
@@ -154,34 +149,20 @@ static int show(const vv_cli *c, vv_query *q)
 
 static const vv_cli_option options[] = {
     {"error", "ERROR", "show one error: its value, its stack, the calls it ended", false},
-    {"limit", "N", "rows at most (20; with --json 100); also -n", false},
-    {"cursor", "CURSOR", "go on after a former page", false},
+    VV_CLI_PAGE_OPTIONS,
     VV_CLI_INDEX_OPTION,
 };
 
 static int run(const vv_cli *c)
 {
-    vv_library *l;
-    const vv_look *look;
-    vv_cli_params p = {0};
     const char *error = vv_cli_value(c, "error");
-    vv_cli_param(&p, "limit", vv_cli_value(c, "limit"));
-    vv_cli_param(&p, "cursor", vv_cli_value(c, "cursor"));
-    if (error && p.count)
+    vv_cli_request r = {.id = vv_cli_execution(c), .sub = vv_cstr(error),
+                        .view = error ? vv_answer_error : vv_answer_errors, .show = show};
+    if (error && vv_cli_has_page(c))
         return vv_cli_usage(c, "--error shows one error; it goes with no other option");
-    if (!c->json && !error && !vv_cli_has(c, "limit"))
-        vv_cli_param(&p, "limit", LIMIT_DEFAULT);
-    int status = vv_cli_open_library(c, NULL, &l, &look);
-    if (status >= 0)
-        return status;
-    vv_query q = {.library = l, .look = look, .params = p.items, .param_count = p.count,
-                  .id = vv_cstr(c->arg_count ? c->args[0] : "latest"), .sub = vv_cstr(error)};
-    if (c->json)
-        status = vv_cli_print_answer(c, error ? vv_answer_error : vv_answer_errors, &q);
-    else
-        status = show(c, &q);
-    vv_cli_close_library(l, look);
-    return status;
+    if (!error)
+        vv_cli_page_params(&r.params, c);
+    return vv_cli_answer(c, &r);
 }
 
 static const char *const examples[] = {"varve errors", "varve errors latest~1", "varve errors --error 1~2", NULL};

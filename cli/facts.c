@@ -21,6 +21,21 @@ const char *vv_cli_place(char out[VV_CLI_PLACE], const vv_profile *p, const vv_s
     return out;
 }
 
+void vv_cli_cell_function(vv_cli_table *t, const vv_function_ref *f)
+{
+    enum { NAME_SHOWN = 80 };
+    if (f->def)
+        vv_cli_cell_text(t, VV_PAINT_BOLD, f->def->fqn, NAME_SHOWN);
+    else
+        vv_cli_cell(t, VV_PAINT_NONE, "function #%u", f->id);
+}
+
+void vv_cli_text_line(const char *name, int width, vv_str text)
+{
+    char line[VV_CLI_LINE];
+    printf("%-*s %s\n", width, name, vv_cli_line(line, text));
+}
+
 void vv_cli_value_line(const char *name, int width, vv_value_view v)
 {
     char cid[VV_CID_TEXT];

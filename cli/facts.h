@@ -1,4 +1,4 @@
-/* What the verbs about single calls, errors, threads and logs print alike. */
+/* What the verbs print alike of functions, calls, errors, threads and logs. */
 #pragma once
 
 #include "cli/view.h"
@@ -11,5 +11,9 @@ const char *vv_cli_life_text(vv_life l);
 enum { VV_CLI_PLACE = 160 };
 const char *vv_cli_place(char out[VV_CLI_PLACE], const vv_profile *p, const vv_site *site);
 
-/* Lines of one thing's facts: the name in a column of that width, then the value's state, length and name. */
+/* A cell with the function's name, or its number where the definition is missing. */
+void vv_cli_cell_function(vv_cli_table *t, const vv_function_ref *f);
+
+/* Lines of facts: the name in a column of that width, then the text, or a value's state, length and name. */
+void vv_cli_text_line(const char *name, int width, vv_str text);
 void vv_cli_value_line(const char *name, int width, vv_value_view v);

@@ -7,7 +7,6 @@
 #include "cli/verbs.h"
 #include "views/logs.h"
 
-#define LIMIT_DEFAULT "20"
 enum { MESSAGE_SHOWN = 100, EVENT_SHOWN = 30, LEVEL_SHOWN = 10 };
 
 static void add_opt(vv_cli_table *t, vv_paint paint, const vv_opt_str *s, size_t max)
@@ -37,14 +36,12 @@ static void print_foot(const vv_log_list *l, const vv_digest *d)
         printf("no log event can be shown: the execution's data is damaged; `varve show` says how\n");
         return;
     }
-    printf("%zu of %" PRIu64 " log events that match, of %" PRIu64 " recorded; evidence ", l->page.count, n->matched,
+    printf("%zu of %" PRIu64 " log events that match, of %" PRIu64 " recorded; ", l->page.count, n->matched,
            n->logs);
-    vv_cli_print_painted(vv_cli_verdict_paint(d->evidence.verdict), vv_verdict_name(d->evidence.verdict));
-    printf("\n");
+    vv_cli_print_evidence(d->evidence.verdict);
     if (n->logs == 0)
         printf("what recorded this execution keeps no log events, or there were none\n");
-    if (l->page.more)
-        printf("more follow; --cursor %s shows them\n", l->page.next);
+    vv_cli_print_next(l->page.next);
 }
 
 static void print_list(const vv_log_list *l, const vv_found *f, const vv_loaded *x)
@@ -52,10 +49,9 @@ static void print_list(const vv_log_list *l, const vv_found *f, const vv_loaded 
     static const vv_cli_column columns[] = {{"TIME", false}, {"LEVEL", false}, {"CALL", false}, {"DATA", false},
                                             {"CONTEXT", false}, {"EVENT", false}, {"MESSAGE", false}};
     vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
-    for (size_t i = 0; t && i < l->page.count; i++)
+    for (size_t i = 0; i < l->page.count; i++)
         add_row(t, f, &x->profile->fold->logs[l->page.items[i].row]);
-    if (t && l->page.count)
-        vv_cli_table_print(t);
+    vv_cli_table_print(t);
     vv_cli_table_free(t);
     print_foot(l, x->digest);
 }
@@ -88,30 +84,18 @@ static const vv_cli_option options[] = {
     {"since", "TIME", "then or later: nanoseconds since 1970, or 2026-01-31T12:00:00Z", false},
     {"until", "TIME", "before then", false},
     {"order", "ORDER", "time (default), or recorded: as they were written", false},
-    {"limit", "N", "rows at most (20; with --json 100); also -n", false},
-    {"cursor", "CURSOR", "go on after a former page", false},
+    VV_CLI_PAGE_OPTIONS,
     VV_CLI_INDEX_OPTION,
 };
 
 static int run(const vv_cli *c)
 {
-    static const char *const passed[] = {"level", "call", "thread", "event", "q", "since", "until", "order", "limit",
-                                         "cursor"};
-    vv_library *l;
-    const vv_look *look;
-    vv_cli_params p = {0};
+    static const char *const passed[] = {"level", "call", "thread", "event", "q", "since", "until", "order"};
+    vv_cli_request r = {.id = vv_cli_execution(c), .view = vv_answer_logs, .show = show};
     for (size_t i = 0; i < VV_ARRAY_LEN(passed); i++)
-        vv_cli_param(&p, passed[i], vv_cli_value(c, passed[i]));
-    if (!c->json && !vv_cli_has(c, "limit"))
-        vv_cli_param(&p, "limit", LIMIT_DEFAULT);
-    int status = vv_cli_open_library(c, NULL, &l, &look);
-    if (status >= 0)
-        return status;
-    vv_query q = {.library = l, .look = look, .params = p.items, .param_count = p.count,
-                  .id = vv_cstr(c->arg_count ? c->args[0] : "latest")};
-    status = c->json ? vv_cli_print_answer(c, vv_answer_logs, &q) : show(c, &q);
-    vv_cli_close_library(l, look);
-    return status;
+        vv_cli_param(&r.params, passed[i], vv_cli_value(c, passed[i]));
+    vv_cli_page_params(&r.params, c);
+    return vv_cli_answer(c, &r);
 }
 
 static const char *const examples[] = {"varve logs", "varve logs latest~1 --level warn,error",

@@ -8,7 +8,6 @@
 #include "cli/view.h"
 #include "views/search.h"
 
-#define LIMIT_DEFAULT "20"
 enum { TEXT_SHOWN = 70, ID = VV_SHORT_ID + VV_PART_ID };
 
 /* "execution part": what a verb takes to show it. */
@@ -54,8 +53,6 @@ static void add_row(void *state, const vv_hit *h)
 {
     vv_cli_table *t = state;
     char id[ID], scratch[VV_FUNCTION_SCRATCH];
-    if (!t)
-        return;
     put_id(id, h);
     vv_cli_cell(t, VV_PAINT_NONE, "%s", vv_hit_words[h->type]);
     vv_cli_cell(t, VV_PAINT_NONE, "%s", id);
@@ -76,13 +73,11 @@ static int show(const vv_cli *c, vv_query *q)
     if (vv_search(q, add_row, t, &r, &err) != VV_OK) {
         status = vv_cli_fail_view(c, q, &err);
     } else {
-        if (t)
-            vv_cli_table_print(t);
-        if (r.next[0])
-            printf("more follow; --cursor %s shows them\n", r.next);
+        vv_cli_table_print(t);
+        vv_cli_print_next(r.next);
         if (r.tables_unreadable)
             printf("%" PRIu64 " of %" PRIu64 " tables of functions can't be read\n", r.tables_unreadable, r.tables);
-        printf("evidence %s\n", vv_verdict_name(r.evidence.verdict));
+        vv_cli_print_evidence(r.evidence.verdict);
     }
     vv_search_result_done(&r);
     vv_cli_table_free(t);
@@ -91,31 +86,19 @@ static int show(const vv_cli *c, vv_query *q)
 
 static const vv_cli_option options[] = {
     {"kind", "TYPE", "function, execution, thread, error or span alone", false},
-    {"limit", "N", "rows at most (20; with --json 100); also -n", false},
-    {"cursor", "CURSOR", "go on after a former page", false},
+    VV_CLI_PAGE_OPTIONS,
     VV_CLI_INDEX_OPTION,
 };
 
 static int run(const vv_cli *c)
 {
-    vv_library *l;
-    const vv_look *look;
-    vv_cli_params p = {0};
     if (c->arg_count == 0)
         return vv_cli_usage(c, "the text to look for is missing");
-    vv_cli_param(&p, "q", c->args[0]);
-    vv_cli_param(&p, "kind", vv_cli_value(c, "kind"));
-    vv_cli_param(&p, "limit", vv_cli_value(c, "limit"));
-    vv_cli_param(&p, "cursor", vv_cli_value(c, "cursor"));
-    if (!c->json && !vv_cli_has(c, "limit"))
-        vv_cli_param(&p, "limit", LIMIT_DEFAULT);
-    int status = vv_cli_open_library(c, NULL, &l, &look);
-    if (status >= 0)
-        return status;
-    vv_query q = {.library = l, .look = look, .params = p.items, .param_count = p.count};
-    status = c->json ? vv_cli_print_answer(c, vv_answer_search, &q) : show(c, &q);
-    vv_cli_close_library(l, look);
-    return status;
+    vv_cli_request r = {.view = vv_answer_search, .show = show};
+    vv_cli_param(&r.params, "q", c->args[0]);
+    vv_cli_param(&r.params, "kind", vv_cli_value(c, "kind"));
+    vv_cli_page_params(&r.params, c);
+    return vv_cli_answer(c, &r);
 }
 
 static const char *const examples[] = {"varve search checkout", "varve search baml_id_1_ --kind span",

@@ -231,19 +231,11 @@ static int show(const vv_cli *c, vv_query *q)
 
 static int run(const vv_cli *c)
 {
-    vv_library *l;
-    const vv_look *look;
-    int status = vv_cli_open_library(c, NULL, &l, &look);
-    if (status >= 0)
-        return status;
-    vv_query q = {.library = l, .look = look, .id = vv_cstr(c->arg_count ? c->args[0] : "latest")};
     bool checkpoint = vv_cli_has(c, "checkpoint");
-    if (c->json)
-        status = vv_cli_print_answer(c, checkpoint ? vv_answer_checkpoint : vv_answer_execution, &q);
-    else
-        status = checkpoint ? show_checkpoint(c, &q) : show(c, &q);
-    vv_cli_close_library(l, look);
-    return status;
+    const vv_cli_request r = {.id = vv_cli_execution(c),
+                              .view = checkpoint ? vv_answer_checkpoint : vv_answer_execution,
+                              .show = checkpoint ? show_checkpoint : show};
+    return vv_cli_answer(c, &r);
 }
 
 static const vv_cli_option options[] = {

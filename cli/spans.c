@@ -8,7 +8,6 @@
 #include "cli/verbs.h"
 #include "views/spans.h"
 
-#define LIMIT_DEFAULT "20"
 enum { NAME_SHOWN = 70, PARENTS_SHOWN = 100, FIELD = 9 };
 
 /* What has no end is only painted as going on where it does. */
@@ -77,13 +76,11 @@ static void print_foot(const vv_span_list *l, const vv_digest *d)
            n->retained);
     if (n->calls_known)
         printf("; %s calls were counted, %s of them selected", vv_cli_count(a, n->calls), vv_cli_count(b, n->selected));
-    printf("; evidence ");
-    vv_cli_print_painted(vv_cli_verdict_paint(d->evidence.verdict), vv_verdict_name(d->evidence.verdict));
-    printf("\n");
+    printf("; ");
+    vv_cli_print_evidence(d->evidence.verdict);
     if (n->without_start)
         printf("the start of %" PRIu64 " more is missing: a filter may not find them\n", n->without_start);
-    if (l->page.more)
-        printf("more follow; --cursor %s shows them\n", l->page.next);
+    vv_cli_print_next(l->page.next);
 }
 
 static void print_list(const vv_span_list *l, const vv_found *f, const vv_loaded *x)
@@ -91,18 +88,11 @@ static void print_list(const vv_span_list *l, const vv_found *f, const vv_loaded
     static const vv_cli_column columns[] = {{"CALL", false}, {"START", true}, {"DURATION", true}, {"STATUS", false},
                                             {"ARGS", false}, {"OUTPUT", false}, {"ERROR", false}, {"FUNCTION", false}};
     vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
-    for (size_t i = 0; t && i < l->page.count; i++)
+    for (size_t i = 0; i < l->page.count; i++)
         add_row(t, f, x->profile, &x->profile->fold->spans[l->page.items[i].row]);
-    if (t && l->page.count)
-        vv_cli_table_print(t);
+    vv_cli_table_print(t);
     vv_cli_table_free(t);
     print_foot(l, x->digest);
-}
-
-static void print_line(const char *name, vv_str text)
-{
-    char line[VV_CLI_LINE];
-    printf("%-*s %s\n", FIELD, name, vv_cli_line(line, text));
 }
 
 static void print_context(const vv_profile *p, const vv_fold_span *s)
@@ -148,22 +138,23 @@ static int print_one(const vv_found *f, const vv_profile *p, uint32_t at)
     char text[VV_CELL], id[VV_CALL_TEXT], scratch[VV_FUNCTION_SCRATCH], capture[VV_CAPTURE_TEXT],
         site[VV_CLI_PLACE];
     vv_call_text(id, &s->call);
-    print_line("call", vv_cstr(id));
+    vv_cli_text_line("call", FIELD, vv_cstr(id));
     if (s->has_start)
-        print_line("function", vv_function_label(p, s->start.function_id, scratch));
+        vv_cli_text_line("function", FIELD, vv_function_label(p, s->start.function_id, scratch));
     if (*vv_cli_place(site, p, s->has_start && s->start.has_site ? &s->start.site : NULL))
-        print_line("called at", vv_cstr(site));
+        vv_cli_text_line("called at", FIELD, vv_cstr(site));
     printf("%-*s ", FIELD, "status");
     vv_cli_print_painted(status_paint(x, s), status_text(x, s));
     printf("\n");
-    print_line("started", vv_cstr(since_start(text, x, s->has_start, s->has_start ? s->start.started_ns : 0)));
-    print_line("duration", vv_cstr(s->has_end ? vv_cli_duration(text, s->end.inclusive_ns) : "-"));
+    vv_cli_text_line("started", FIELD,
+                     vv_cstr(since_start(text, x, s->has_start, s->has_start ? s->start.started_ns : 0)));
+    vv_cli_text_line("duration", FIELD, vv_cstr(s->has_end ? vv_cli_duration(text, s->end.inclusive_ns) : "-"));
     vv_cli_value_line("args", FIELD, vv_span_input(x, s));
     vv_cli_value_line("output", FIELD, vv_span_output(x, s));
     vv_cli_value_line("error", FIELD, vv_span_error(x, p->fold, s));
     if (s->has_terminal && !s->terminal.lost) {
         vv_capture_text(capture, &s->terminal.capture);
-        print_line("ended by", vv_cstr(capture));
+        vv_cli_text_line("ended by", FIELD, vv_cstr(capture));
     }
     print_context(p, s);
     return print_parents(f, p, at);
@@ -205,8 +196,7 @@ static const vv_cli_option options[] = {
     {"to", "NS", "that began before this time", false},
     {"min-duration", "TIME", "that took at least so long: 250us, 20ms, 3s", false},
     {"order", "ORDER", "start (default), or -duration: longest first", false},
-    {"limit", "N", "rows at most (20; with --json 100); also -n", false},
-    {"cursor", "CURSOR", "go on after a former page", false},
+    VV_CLI_PAGE_OPTIONS,
     VV_CLI_INDEX_OPTION,
 };
 
@@ -216,28 +206,17 @@ static int run(const vv_cli *c)
         const char *option, *parameter;
     } passed[] = {{"function", "function"}, {"status", "status"}, {"thread", "thread"}, {"context", "context"},
                   {"reason", "reason"}, {"from", "from"}, {"to", "to"}, {"min-duration", "min_duration"},
-                  {"order", "order"}, {"limit", "limit"}, {"cursor", "cursor"}};
-    vv_library *l;
-    const vv_look *look;
-    vv_cli_params p = {0};
+                  {"order", "order"}};
     const char *call = vv_cli_value(c, "call");
+    vv_cli_request r = {.id = vv_cli_execution(c), .sub = vv_cstr(call),
+                        .view = call ? vv_answer_span : vv_answer_spans, .show = show};
     for (size_t i = 0; i < VV_ARRAY_LEN(passed); i++)
-        vv_cli_param(&p, passed[i].parameter, vv_cli_value(c, passed[i].option));
-    if (call && p.count)
+        vv_cli_param(&r.params, passed[i].parameter, vv_cli_value(c, passed[i].option));
+    if (call && (r.params.count || vv_cli_has_page(c)))
         return vv_cli_usage(c, "--call shows one call; it goes with no other option");
-    if (!c->json && !call && !vv_cli_has(c, "limit"))
-        vv_cli_param(&p, "limit", LIMIT_DEFAULT);
-    int status = vv_cli_open_library(c, NULL, &l, &look);
-    if (status >= 0)
-        return status;
-    vv_query q = {.library = l, .look = look, .params = p.items, .param_count = p.count,
-                  .id = vv_cstr(c->arg_count ? c->args[0] : "latest"), .sub = vv_cstr(call)};
-    if (c->json)
-        status = vv_cli_print_answer(c, call ? vv_answer_span : vv_answer_spans, &q);
-    else
-        status = show(c, &q);
-    vv_cli_close_library(l, look);
-    return status;
+    if (!call)
+        vv_cli_page_params(&r.params, c);
+    return vv_cli_answer(c, &r);
 }
 
 static const char *const examples[] = {"varve spans", "varve spans latest~1 --status errored",

@@ -5,12 +5,11 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/facts.h"
 #include "cli/verbs.h"
-#include "cli/view.h"
 #include "views/segments.h"
 #include "views/store_use.h"
 
-#define LIMIT_DEFAULT "20"
 enum { LIMIT_SHOWN = 20, LIMIT_MAX = 1000, RUNS_SHOWN = 10, FIELD = 10 };
 
 static void add_stream(vv_cli_table *t, const vv_stream *s)
@@ -33,30 +32,27 @@ static void add_stream(vv_cli_table *t, const vv_stream *s)
     vv_cli_cell_text(t, VV_PAINT_DIM, s->has_header ? s->header.version : vv_cstr("?"), 40);
 }
 
-static int print_streams(const vv_store *store, uint64_t limit)
+static int print_streams(const vv_cli *c, vv_query *q)
 {
     static const vv_cli_column columns[] = {{"STREAM", false}, {"STATE", false}, {"PID", true}, {"STARTED", false},
                                             {"EXECUTIONS", true}, {"META", true}, {"DATA", true}, {"GAPS", true},
                                             {"VERSION", false}};
+    const vv_store *store = q->look->store;
+    uint64_t limit = LIMIT_SHOWN;
+    if (!vv_cli_number(c, "limit", 1, LIMIT_MAX, &limit))
+        return VV_EXIT_USAGE;
     vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
     if (!t)
         return vv_cli_fail(VV_EXIT_LIMIT, "no memory for the list");
     for (size_t i = 0; i < store->stream_count && i < limit; i++)
         add_stream(t, &store->streams[i]);
-    if (store->stream_count)
-        vv_cli_table_print(t);
-    else
+    vv_cli_table_print(t);
+    if (!store->stream_count)
         printf("no process has recorded into this store\n");
     if (store->stream_count > limit)
         printf("%zu more; --limit shows them\n", store->stream_count - (size_t)limit);
     vv_cli_table_free(t);
     return VV_EXIT_OK;
-}
-
-static void print_line(const char *name, vv_str text)
-{
-    char line[VV_CLI_LINE];
-    printf("%-*s %s\n", FIELD, name, vv_cli_line(line, text));
 }
 
 static void print_plane(const char *name, uint64_t contiguous, uint64_t highest, const vv_range *bad, size_t n)
@@ -92,16 +88,17 @@ static int print_stream(const vv_cli *c, vv_query *q)
         return vv_cli_fail_view(c, q, &err);
     }
     vv_hex(hex, euid.b, sizeof euid.b);
-    print_line("stream", vv_cstr(hex));
-    print_line("state", vv_cstr(s->failed ? "unreadable" : s->unprobed ? "not known: nothing is committed yet"
-                                : s->alive ? "alive" : "ended"));
+    vv_cli_text_line("stream", FIELD, vv_cstr(hex));
+    vv_cli_text_line("state", FIELD,
+                     vv_cstr(s->failed ? "unreadable" : s->unprobed ? "not known: nothing is committed yet"
+                             : s->alive ? "alive" : "ended"));
     if (s->failed)
-        print_line("why", vv_cstr(s->error.name));
+        vv_cli_text_line("why", FIELD, vv_cstr(s->error.name));
     if (s->has_header) {
         printf("%-*s %" PRIu32 "\n", FIELD, "process", s->header.pid);
-        print_line("started", vv_cstr(vv_cli_time(text, s->header.zero_unix_ns)));
-        print_line("version", s->header.version);
-        print_line("system", s->header.os_arch);
+        vv_cli_text_line("started", FIELD, vv_cstr(vv_cli_time(text, s->header.zero_unix_ns)));
+        vv_cli_text_line("version", FIELD, s->header.version);
+        vv_cli_text_line("system", FIELD, s->header.os_arch);
     }
     printf("%-*s %zu\n", FIELD, "executions", s->execution_count);
     print_plane("meta", s->meta_contiguous, s->meta_high, s->meta_bad, s->meta_bad_count);
@@ -133,8 +130,7 @@ static void print_foot(const vv_segment_rows *r)
     vv_plane_waters(&r->found, &contiguous, &highest);
     printf("%zu %s of plane %s, which is whole up to %" PRIu64 "; highest %" PRIu64 "\n", r->page.count,
            r->page.count == 1 ? "row" : "rows", vv_plane_dir(r->found.plane), contiguous, highest);
-    if (r->page.more)
-        printf("more follow; --cursor %s shows them\n", r->page.next);
+    vv_cli_print_next(r->page.next);
 }
 
 static int print_segments(const vv_cli *c, vv_query *q)
@@ -148,17 +144,17 @@ static int print_segments(const vv_cli *c, vv_query *q)
     vv_code rc = vv_segment_rows_make(&r, q, &err);
     vv_cli_table *t = vv_cli_table_new(rc == VV_OK && r.found.plane == VV_PLANE_DATA ? data : records,
                                        VV_ARRAY_LEN(data));
-    for (size_t i = 0; t && i < r.page.count && rc == VV_OK; i++) {
+    for (size_t i = 0; i < r.page.count && rc == VV_OK; i++) {
         vv_segment_facts f;
         rc = vv_segment_facts_of(&f, q->library, q->look, &r.found, &r.rows[i], &err);
         if (rc == VV_OK)
             add_segment(t, &r.rows[i], &f);
     }
     int status = rc == VV_OK ? VV_EXIT_OK : vv_cli_fail_view(c, q, &err);
-    if (t && rc == VV_OK && r.page.count)
+    if (rc == VV_OK) {
         vv_cli_table_print(t);
-    if (rc == VV_OK)
         print_foot(&r);
+    }
     vv_cli_table_free(t);
     vv_segment_rows_done(&r);
     return status;
@@ -169,14 +165,13 @@ static void print_use(const vv_store_use *u)
     static const vv_cli_column columns[] = {{"KIND", false}, {"FILES", true}, {"BYTES", true}};
     char text[VV_CELL];
     vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
-    for (unsigned k = 0; t && k <= VV_USES; k++) {
+    for (unsigned k = 0; k <= VV_USES; k++) {
         const vv_use *use = k < VV_USES ? &u->use[k] : &u->total;
         vv_cli_cell(t, VV_PAINT_NONE, "%s", k < VV_USES ? vv_use_words[k] : "total");
         vv_cli_cell(t, VV_PAINT_NONE, "%s", vv_cli_count(text, use->files));
         vv_cli_cell(t, k == VV_USES ? VV_PAINT_BOLD : VV_PAINT_NONE, "%s", vv_cli_count(text, use->bytes));
     }
-    if (t)
-        vv_cli_table_print(t);
+    vv_cli_table_print(t);
     vv_cli_table_free(t);
 }
 
@@ -211,8 +206,9 @@ static void print_orphans(const vv_orphans *o)
 }
 
 /* What the store takes on disk. */
-static int print_store(vv_query *q, bool scan)
+static int print_store(const vv_cli *c, vv_query *q)
 {
+    bool scan = vv_cli_has(c, "scan");
     vv_store_use use;
     VV_CLEANUP(vv_orphans_done) vv_orphans orphans = {0};
     vv_error err = {0};
@@ -234,26 +230,12 @@ static bool is_euid(const char *s)
     return s && vv_unhex(bytes, sizeof bytes, vv_cstr(s));
 }
 
-static int answer(const vv_cli *c, vv_query *q, bool one, bool plane)
-{
-    uint64_t limit = LIMIT_SHOWN;
-    if (vv_cli_has(c, "use"))
-        return c->json ? vv_cli_print_answer(c, vv_answer_store, q) : print_store(q, vv_cli_has(c, "scan"));
-    if (c->json)
-        return vv_cli_print_answer(c, plane ? vv_answer_segments : one ? vv_answer_stream : vv_answer_streams, q);
-    if (plane)
-        return print_segments(c, q);
-    if (one)
-        return print_stream(c, q);
-    return vv_cli_number(c, "limit", 1, LIMIT_MAX, &limit) ? print_streams(q->look->store, limit) : VV_EXIT_USAGE;
-}
-
 /* What does not go together; -1 where all does. */
 static int check(const vv_cli *c, bool one, bool plane)
 {
     static const char *const paging[] = {"limit", "cursor"};
     bool use = vv_cli_has(c, "use");
-    if (use && (one || vv_cli_has(c, "limit") || vv_cli_has(c, "cursor")))
+    if (use && (one || vv_cli_has_page(c)))
         return vv_cli_usage(c, "--use tells of the whole store; but --scan, no other option goes with it");
     if (vv_cli_has(c, "scan") && !use)
         return vv_cli_usage(c, "--scan goes with --use");
@@ -271,35 +253,30 @@ static int check(const vv_cli *c, bool one, bool plane)
 
 static int run(const vv_cli *c)
 {
-    vv_library *l;
-    const vv_look *look;
-    vv_cli_params p = {0};
     bool one = c->arg_count && is_euid(c->args[0]), plane = one && c->arg_count == 2;
-    int status = check(c, one, plane);
-    if (status >= 0)
-        return status;
-    vv_cli_param(&p, "scan", vv_cli_has(c, "scan") ? "1" : NULL);
-    vv_cli_param(&p, "after", vv_cli_value(c, "after"));
-    vv_cli_param(&p, "limit", vv_cli_value(c, "limit"));
-    vv_cli_param(&p, "cursor", vv_cli_value(c, "cursor"));
-    if (plane && !c->json && !vv_cli_has(c, "limit"))
-        vv_cli_param(&p, "limit", LIMIT_DEFAULT);
-    status = vv_cli_open_library(c, c->arg_count && !one ? c->args[0] : NULL, &l, &look);
-    if (status >= 0)
-        return status;
-    vv_query q = {.library = l, .look = look, .params = p.items, .param_count = p.count,
-                  .id = vv_cstr(one ? c->args[0] : NULL), .sub = vv_cstr(plane ? c->args[1] : NULL)};
-    status = answer(c, &q, one, plane);
-    vv_cli_close_library(l, look);
-    return status;
+    int wrong = check(c, one, plane);
+    if (wrong >= 0)
+        return wrong;
+    vv_cli_request r = {.store = c->arg_count && !one ? c->args[0] : NULL, .id = vv_cstr(one ? c->args[0] : NULL),
+                        .sub = vv_cstr(plane ? c->args[1] : NULL), .view = vv_answer_streams, .show = print_streams};
+    if (vv_cli_has(c, "use")) {
+        r.view = vv_answer_store;
+        r.show = print_store;
+    } else if (one) {
+        r.view = plane ? vv_answer_segments : vv_answer_stream;
+        r.show = plane ? print_segments : print_stream;
+    }
+    vv_cli_param(&r.params, "scan", vv_cli_has(c, "scan") ? "1" : NULL);
+    vv_cli_param(&r.params, "after", vv_cli_value(c, "after"));
+    vv_cli_page_params(&r.params, c);
+    return vv_cli_answer(c, &r);
 }
 
 static const vv_cli_option options[] = {
     {"use", NULL, "tell what the store takes on disk, and what is in it", false},
     {"scan", NULL, "with --use: read all data for executions that no index names", false},
     {"after", "N", "segments with higher sequences than this", false},
-    {"limit", "N", "rows at most (20; with --json 100); also -n", false},
-    {"cursor", "CURSOR", "go on after a former page", false},
+    VV_CLI_PAGE_OPTIONS,
     VV_CLI_INDEX_OPTION,
 };
 static const char *const examples[] = {"varve streams", "varve streams ./run.tar.gz", "varve streams --use",

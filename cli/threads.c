@@ -7,7 +7,6 @@
 #include "cli/verbs.h"
 #include "views/threads.h"
 
-#define LIMIT_DEFAULT "20"
 enum { NAME_SHOWN = 40 };
 
 /* Its status, or why there is none. */
@@ -63,21 +62,18 @@ static void print_list(const vv_lane_list *l, const vv_found *f, const vv_digest
                                             {"STATUS", false}, {"CALLS KEPT", true}, {"ERRORS", true},
                                             {"NAME", false}};
     vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
-    for (size_t i = 0; t && i < l->page.count; i++)
+    for (size_t i = 0; i < l->page.count; i++)
         add_row(t, f, &l->all[l->page.items[i].row]);
-    if (t && l->page.count)
-        vv_cli_table_print(t);
+    vv_cli_table_print(t);
     vv_cli_table_free(t);
     if (!l->known) {
         printf("no thread can be shown: the execution's data is damaged; `varve show` says how\n");
         return;
     }
-    printf("%zu of %" PRIu64 " threads; of %" PRIu64 " the start is recorded, of %" PRIu64 " the end; evidence ",
+    printf("%zu of %" PRIu64 " threads; of %" PRIu64 " the start is recorded, of %" PRIu64 " the end; ",
            l->page.count, l->lanes, l->started, l->ended);
-    vv_cli_print_painted(vv_cli_verdict_paint(d->evidence.verdict), vv_verdict_name(d->evidence.verdict));
-    printf("\n");
-    if (l->page.more)
-        printf("more follow; --cursor %s shows them\n", l->page.next);
+    vv_cli_print_evidence(d->evidence.verdict);
+    vv_cli_print_next(l->page.next);
 }
 
 static int show(const vv_cli *c, vv_query *q)
@@ -101,26 +97,13 @@ static int show(const vv_cli *c, vv_query *q)
 
 static int run(const vv_cli *c)
 {
-    vv_library *l;
-    const vv_look *look;
-    vv_cli_params p = {0};
-    vv_cli_param(&p, "limit", vv_cli_value(c, "limit"));
-    vv_cli_param(&p, "cursor", vv_cli_value(c, "cursor"));
-    if (!c->json && !vv_cli_has(c, "limit"))
-        vv_cli_param(&p, "limit", LIMIT_DEFAULT);
-    int status = vv_cli_open_library(c, NULL, &l, &look);
-    if (status >= 0)
-        return status;
-    vv_query q = {.library = l, .look = look, .params = p.items, .param_count = p.count,
-                  .id = vv_cstr(c->arg_count ? c->args[0] : "latest")};
-    status = c->json ? vv_cli_print_answer(c, vv_answer_threads, &q) : show(c, &q);
-    vv_cli_close_library(l, look);
-    return status;
+    vv_cli_request r = {.id = vv_cli_execution(c), .view = vv_answer_threads, .show = show};
+    vv_cli_page_params(&r.params, c);
+    return vv_cli_answer(c, &r);
 }
 
 static const vv_cli_option options[] = {
-    {"limit", "N", "rows at most (20; with --json 100); also -n", false},
-    {"cursor", "CURSOR", "go on after a former page", false},
+    VV_CLI_PAGE_OPTIONS,
     VV_CLI_INDEX_OPTION,
 };
 static const char *const examples[] = {"varve threads", "varve threads latest~1 --json", NULL};

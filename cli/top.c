@@ -1,10 +1,9 @@
 #include "config.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
+#include "cli/facts.h"
 #include "cli/verbs.h"
-#include "cli/view.h"
 #include "views/functions.h"
 
 enum { LIMIT_DEFAULT = 20, LIMIT_MAX = 1000 };
@@ -23,7 +22,6 @@ static void add_row(vv_cli_table *t, const vv_function_group *g, vv_u128 total_s
 {
     char text[VV_CELL];
     const vv_function_row *r = &g->side[VV_SIDE_HEAD];
-    const vv_function *d = g->function.def;
     vv_cli_cell(t, VV_PAINT_NONE, "%s", vv_cli_duration(text, r->self_ns));
     if (total_self && !r->timing_incomplete)
         vv_cli_cell(t, VV_PAINT_NONE, "%.1f%%", 100 * (double)r->self_ns / (double)total_self);
@@ -33,11 +31,8 @@ static void add_row(vv_cli_table *t, const vv_function_group *g, vv_u128 total_s
     vv_cli_cell(t, VV_PAINT_NONE, "%s", vv_cli_duration(text, r->await_ns));
     vv_cli_cell(t, VV_PAINT_NONE, "%s", vv_cli_count(text, r->calls));
     vv_cli_cell(t, r->errors ? VV_PAINT_BAD : VV_PAINT_NONE, "%s", vv_cli_count(text, r->errors));
-    if (d)
-        vv_cli_cell_text(t, VV_PAINT_BOLD, d->fqn, 80);
-    else
-        vv_cli_cell(t, VV_PAINT_NONE, "function #%u", g->function.id);
-    add_place(t, d);
+    vv_cli_cell_function(t, &g->function);
+    add_place(t, g->function.def);
 }
 
 static void print_foot(const vv_scope *s, size_t rows, size_t shown)
@@ -48,10 +43,9 @@ static void print_foot(const vv_scope *s, size_t rows, size_t shown)
         printf("the execution can't be shown: its data is damaged; `varve show` says how\n");
         return;
     }
-    printf("%zu of %zu functions; all together %s calls, self %s; evidence ", shown, rows,
+    printf("%zu of %zu functions; all together %s calls, self %s; ", shown, rows,
            vv_cli_count(calls, t->calls), vv_cli_duration(self, t->self_ns));
-    vv_cli_print_painted(vv_cli_verdict_paint(s->evidence.verdict), vv_verdict_name(s->evidence.verdict));
-    printf("\n");
+    vv_cli_print_evidence(s->evidence.verdict);
     if (s->evidence.overflow_calls)
         printf("%s of the calls found no memory for a place of their own (overflow), and are in no row\n",
                vv_cli_count(calls, s->evidence.overflow_calls));
@@ -63,10 +57,9 @@ static void print_table(const vv_scope *s, const vv_function_groups *g, uint64_t
                                             {"CALLS", true}, {"ERRORS", true}, {"FUNCTION", false}, {"FILE", false}};
     vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
     size_t shown = g->count < limit ? g->count : (size_t)limit;
-    for (size_t i = 0; t && i < shown; i++)
+    for (size_t i = 0; i < shown; i++)
         add_row(t, &g->items[i], s->totals[VV_SIDE_HEAD].self_ns);
-    if (t && g->count)
-        vv_cli_table_print(t);
+    vv_cli_table_print(t);
     print_foot(s, g->count, shown);
     vv_cli_table_free(t);
 }

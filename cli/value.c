@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -233,14 +232,11 @@ static int print_uses(const vv_cli *c, vv_query *q)
     if (vv_value_uses(q, add_use, &t, &evidence, next, &err) != VV_OK) {
         status = fail_query(c, q, &err);
     } else {
-        if (t.count)
-            vv_cli_table_print(t.table);
-        printf("%zu %s of this value in %" PRIu64 " searched %s; evidence ", t.count, t.count == 1 ? "use" : "uses",
+        vv_cli_table_print(t.table);
+        printf("%zu %s of this value in %" PRIu64 " searched %s; ", t.count, t.count == 1 ? "use" : "uses",
                evidence.executions, evidence.executions == 1 ? "execution" : "executions");
-        vv_cli_print_painted(vv_cli_verdict_paint(evidence.verdict), vv_verdict_name(evidence.verdict));
-        printf("\n");
-        if (next[0])
-            printf("more follow; --cursor %s shows them\n", next);
+        vv_cli_print_evidence(evidence.verdict);
+        vv_cli_print_next(next);
     }
     vv_cli_table_free(t.table);
     vv_evidence_done(&evidence);
@@ -259,7 +255,7 @@ static int check_options(const vv_cli *c)
         return vv_cli_usage(c, "--raw gives the whole body as it is stored: no other option goes with it");
     if (uses && decodes)
         return vv_cli_usage(c, "--uses tells where the whole value was captured; of its content it shows nothing");
-    if ((vv_cli_has(c, "limit") || vv_cli_has(c, "cursor")) && !uses)
+    if (vv_cli_has_page(c) && !uses)
         return vv_cli_usage(c, "--limit and --cursor go with --uses");
     bool good = vv_cli_number(c, "max-bytes", 0, VV_VALUE_BYTES_MAX, &number)
         && vv_cli_number(c, "max-depth", 0, VV_VALUE_LEVELS_MAX, &number)
@@ -285,24 +281,16 @@ static int answer(const vv_cli *c, vv_query *q)
 
 static int run(const vv_cli *c)
 {
-    vv_library *l;
-    const vv_look *look;
     int wrong = check_options(c);
     if (wrong >= 0)
         return wrong;
-    int status = vv_cli_open_library(c, NULL, &l, &look);
-    if (status >= 0)
-        return status;
-    vv_cli_params p = {0};
-    vv_cli_param(&p, "path", vv_cli_value(c, "path"));
-    vv_cli_param(&p, "max_bytes", vv_cli_value(c, "max-bytes"));
-    vv_cli_param(&p, "max_depth", vv_cli_value(c, "max-depth"));
-    vv_cli_param(&p, "limit", vv_cli_value(c, "limit"));
-    vv_cli_param(&p, "cursor", vv_cli_value(c, "cursor"));
-    vv_query q = {.library = l, .look = look, .params = p.items, .param_count = p.count, .id = vv_cstr(c->args[0])};
-    status = answer(c, &q);
-    vv_cli_close_library(l, look);
-    return status;
+    vv_cli_request r = {.id = vv_cstr(c->args[0]), .show = answer};
+    vv_cli_param(&r.params, "path", vv_cli_value(c, "path"));
+    vv_cli_param(&r.params, "max_bytes", vv_cli_value(c, "max-bytes"));
+    vv_cli_param(&r.params, "max_depth", vv_cli_value(c, "max-depth"));
+    vv_cli_param(&r.params, "limit", vv_cli_value(c, "limit"));
+    vv_cli_param(&r.params, "cursor", vv_cli_value(c, "cursor"));
+    return vv_cli_answer(c, &r);
 }
 
 static const vv_cli_option options[] = {

@@ -14,6 +14,7 @@
 #include "base/text.h"
 
 #define MEMORY ((size_t)4 << 30)
+#define ROWS_DEFAULT "20"
 
 int vv_cli_open_library(const vv_cli *c, const char *arg, vv_library **ret, const vv_look **ret_look)
 {
@@ -153,6 +154,37 @@ void vv_cli_param(vv_cli_params *p, const char *name, const char *value)
         p->items[p->count++] = (vv_param){vv_cstr(name), vv_cstr(value)};
 }
 
+void vv_cli_page_params(vv_cli_params *p, const vv_cli *c)
+{
+    const char *limit = vv_cli_value(c, "limit");
+    vv_cli_param(p, "limit", limit || c->json ? limit : ROWS_DEFAULT);
+    vv_cli_param(p, "cursor", vv_cli_value(c, "cursor"));
+}
+
+bool vv_cli_has_page(const vv_cli *c)
+{
+    return vv_cli_has(c, "limit") || vv_cli_has(c, "cursor");
+}
+
+vv_str vv_cli_execution(const vv_cli *c)
+{
+    return vv_cstr(c->arg_count ? c->args[0] : "latest");
+}
+
+int vv_cli_answer(const vv_cli *c, const vv_cli_request *r)
+{
+    vv_library *l;
+    const vv_look *look;
+    int status = vv_cli_open_library(c, r->store, &l, &look);
+    if (status >= 0)
+        return status;
+    vv_query q = {.library = l, .look = look, .params = r->params.items, .param_count = r->params.count,
+                  .id = r->id, .sub = r->sub};
+    status = c->json && r->view ? vv_cli_print_answer(c, r->view, &q) : r->show(c, &q);
+    vv_cli_close_library(l, look);
+    return status;
+}
+
 vv_paint vv_cli_status_paint(unsigned status)
 {
     switch (status) {
@@ -200,6 +232,19 @@ void vv_cli_print_painted(vv_paint paint, const char *text)
     printf("%s%s%s", code, text, *code ? "\033[0m" : "");
 }
 
+void vv_cli_print_evidence(vv_verdict v)
+{
+    printf("evidence ");
+    vv_cli_print_painted(vv_cli_verdict_paint(v), vv_verdict_name(v));
+    printf("\n");
+}
+
+void vv_cli_print_next(const char *cursor)
+{
+    if (*cursor)
+        printf("more follow; --cursor %s shows them\n", cursor);
+}
+
 const char *vv_cli_line(char out[VV_CLI_LINE], vv_str s)
 {
     size_t n = vv_utf8_cut(s, VV_CLI_LINE - 4);
@@ -241,6 +286,8 @@ static size_t characters(const char *s)
 
 void vv_cli_cell_text(vv_cli_table *t, vv_paint paint, vv_str text, size_t max)
 {
+    if (!t)
+        return;
     if (t->count == t->cap) {
         size_t cap = t->cap ? t->cap * 2 : 64;
         cell *bigger = realloc(t->cells, cap * sizeof *bigger);
@@ -290,11 +337,11 @@ static void print_row(const vv_cli_table *t, const size_t *widths, size_t from, 
     printf("\n");
 }
 
-void vv_cli_table_print(vv_cli_table *t)
+void vv_cli_table_print(const vv_cli_table *t)
 {
     enum { COLUMNS_MAX = 16 };
     size_t widths[COLUMNS_MAX] = {0};
-    if (t->column_count > COLUMNS_MAX)
+    if (!t || t->count < t->column_count || t->column_count > COLUMNS_MAX)
         return;
     for (size_t c = 0; c < t->column_count; c++)
         widths[c] = strlen(t->columns[c].title);

@@ -27,6 +27,27 @@ typedef struct {
 } vv_cli_params;
 void vv_cli_param(vv_cli_params *p, const char *name, const char *value); /* nothing where value is NULL */
 
+/* The options of a list that has pages. */
+#define VV_CLI_PAGE_OPTIONS                                                                                           \
+    {"limit", "N", "rows at most (20; with --json 100); also -n", false},                                             \
+    {"cursor", "CURSOR", "go on after a former page", false}
+void vv_cli_page_params(vv_cli_params *p, const vv_cli *c);
+bool vv_cli_has_page(const vv_cli *c); /* whether one of them was given */
+
+/* What a verb asks of a store. */
+typedef struct {
+    const char *store; /* the positional argument that names it; NULL: none does */
+    vv_str id, sub;    /* of the query */
+    vv_cli_params params;
+    vv_view *view;     /* what --json prints; NULL: show does that too */
+    int (*show)(const vv_cli *c, vv_query *q); /* prints it for people; returns the exit status */
+} vv_cli_request;
+
+/* The execution that the first argument names; the latest where there is none. */
+vv_str vv_cli_execution(const vv_cli *c);
+/* Opens the store, answers, closes it. Returns the exit status. */
+int vv_cli_answer(const vv_cli *c, const vv_cli_request *r);
+
 /* Colours: empty texts unless standard output is a terminal and NO_COLOR is not set. */
 typedef enum {
     VV_PAINT_NONE,
@@ -49,11 +70,12 @@ typedef struct {
     bool right;
 } vv_cli_column;
 typedef struct vv_cli_table vv_cli_table;
-vv_cli_table *vv_cli_table_new(const vv_cli_column *columns, size_t count); /* NULL without memory */
+/* NULL without memory, which the others accept: such a table shows nothing. */
+vv_cli_table *vv_cli_table_new(const vv_cli_column *columns, size_t count);
 VV_PRINTF(3, 4) void vv_cli_cell(vv_cli_table *t, vv_paint paint, const char *fmt, ...);
 /* Cut at max characters; controls become '?'. */
 void vv_cli_cell_text(vv_cli_table *t, vv_paint paint, vv_str text, size_t max);
-void vv_cli_table_print(vv_cli_table *t);
+void vv_cli_table_print(const vv_cli_table *t); /* nothing where there are no rows */
 void vv_cli_table_free(vv_cli_table *t);
 /*
  * A line of stored text, which may hold anything and be of any length: cut, without what a terminal obeys. Returns out.
@@ -61,6 +83,8 @@ void vv_cli_table_free(vv_cli_table *t);
 enum { VV_CLI_LINE = 1028 };
 const char *vv_cli_line(char out[VV_CLI_LINE], vv_str s);
 void vv_cli_print_painted(vv_paint paint, const char *text);
+void vv_cli_print_evidence(vv_verdict v); /* "evidence complete" and the end of the line */
+void vv_cli_print_next(const char *cursor); /* how to see what follows; nothing where the cursor is empty */
 
 /* "1.234 s", "12.3 ms", "456 ns"; at most 12 characters. */
 enum { VV_CELL = 48 };
