@@ -101,6 +101,16 @@ static inline void vv_json_kv_opt_str(vv_json *j, const char *k, const vv_opt_st
         vv_json_null(j);
 }
 
+/* null where s is NULL. */
+static inline void vv_json_kv_str_or_null(vv_json *j, const char *k, const vv_str *s)
+{
+    vv_json_key(j, k);
+    if (s)
+        vv_json_str(j, *s);
+    else
+        vv_json_null(j);
+}
+
 static inline void vv_json_kv_hex(vv_json *j, const char *k, const void *p, size_t n)
 {
     vv_json_key(j, k);

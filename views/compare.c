@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/sha256.h"
+#include "views/facts.h"
 
 enum { STACK_SHOWN = 64 };
 
@@ -85,16 +86,8 @@ void vv_comparison_place_json(vv_json *j, const vv_comparison *c, uint32_t node)
     const vv_node *n = node == VV_NONE ? NULL : &t->nodes[node];
     const vv_function_ref *f = n && n->function != VV_NONE ? &t->functions[n->function] : NULL;
     bool overflow = n && n->flags & VV_NODE_OVERFLOW;
-    vv_json_key(j, "function_id");
-    if (f)
-        vv_json_u64(j, f->id);
-    else
-        vv_json_null(j);
-    vv_json_key(j, "fqn");
-    if (f && f->def)
-        vv_json_str(j, f->def->fqn);
-    else
-        vv_json_null(j);
+    vv_number_json(j, "function_id", f, f ? f->id : 0);
+    vv_json_kv_str_or_null(j, "fqn", f && f->def ? &f->def->fqn : NULL);
     vv_json_kv_opt_str(j, "definition_key", f && f->def ? &f->def->definition_key : NULL);
     vv_json_kv_cstr(j, "edge_kind", n ? vv_node_edge_name(n->edge) : NULL);
     vv_json_kv_opt_hex(j, "path_id", n && c->has_path[node] ? c->paths[node].b : NULL, sizeof c->paths->b);
@@ -111,13 +104,8 @@ static void side_json(vv_json *j, const char *key, bool there, const vv_comparis
 {
     if (!vv_json_kv_opt_obj(j, key, there))
         return;
-    for (size_t i = 0; i < n; i++) {
-        vv_json_key(j, numbers[i].key);
-        if (numbers[i].known[side])
-            vv_json_u128(j, numbers[i].value[side]);
-        else
-            vv_json_null(j);
-    }
+    for (size_t i = 0; i < n; i++)
+        vv_number_json(j, numbers[i].key, numbers[i].known[side], numbers[i].value[side]);
     vv_json_end_obj(j);
 }
 

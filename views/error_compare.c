@@ -163,11 +163,7 @@ static void failure_json(vv_json *j, const state *s, const group *g)
 static void thrower_json(vv_json *j, const vv_function_ref *f)
 {
     vv_json_kv_u64(j, "throw_function_id", f->id);
-    vv_json_key(j, "throw_fqn");
-    if (f->def)
-        vv_json_str(j, f->def->fqn);
-    else
-        vv_json_null(j);
+    vv_json_kv_str_or_null(j, "throw_fqn", f->def ? &f->def->fqn : NULL);
     vv_json_kv_opt_str(j, "throw_definition_key", f->def ? &f->def->definition_key : NULL);
 }
 

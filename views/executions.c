@@ -271,15 +271,9 @@ static void range_fields_json(vv_json *j, const vv_execution *x)
 
 static void number_fields_json(vv_json *j, const vv_digest *d)
 {
-    static const char *const keys[] = {"total_calls", "total_errors", "total_cancelled"};
-    const vv_u128 values[] = {d->totals.calls, d->totals.errors, d->totals.cancelled};
-    for (size_t i = 0; i < VV_ARRAY_LEN(keys); i++) {
-        vv_json_key(j, keys[i]);
-        if (d->known)
-            vv_json_u128(j, values[i]);
-        else
-            vv_json_null(j);
-    }
+    vv_number_json(j, "total_calls", d->known, d->totals.calls);
+    vv_number_json(j, "total_errors", d->known, d->totals.errors);
+    vv_number_json(j, "total_cancelled", d->known, d->totals.cancelled);
     vv_number_json(j, "calls_retained", d->known, d->spans);
     vv_number_json(j, "errors_captured", d->known, d->errors_captured);
     vv_number_json(j, "threads_total", d->known, d->threads);

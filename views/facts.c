@@ -273,11 +273,11 @@ void vv_short_json(vv_json *j, const char *key, const char *text)
     vv_json_kv_cstr(j, key, *text ? text : NULL);
 }
 
-void vv_number_json(vv_json *j, const char *key, bool known, uint64_t v)
+void vv_number_json(vv_json *j, const char *key, bool known, vv_u128 v)
 {
     vv_json_key(j, key);
     if (known)
-        vv_json_u64(j, v);
+        vv_json_u128(j, v);
     else
         vv_json_null(j);
 }
@@ -306,11 +306,7 @@ void vv_site_json(vv_json *j, const vv_profile *p, const char *prefix, const vv_
     char key[KEY];
     const vv_source_file *file = site && p->has_table ? vv_function_table_file(&p->table, site->file) : NULL;
     bool has_bytes = site && (site->start || site->end);
-    vv_json_key(j, key_of(key, prefix, "_file"));
-    if (file)
-        vv_json_str(j, file->path);
-    else
-        vv_json_null(j);
+    vv_json_kv_str_or_null(j, key_of(key, prefix, "_file"), file ? &file->path : NULL);
     vv_number_json(j, key_of(key, prefix, "_line"), site && site->line, site ? site->line : 0);
     vv_number_json(j, key_of(key, prefix, "_start"), has_bytes, site ? site->start : 0);
     vv_number_json(j, key_of(key, prefix, "_end"), has_bytes, site ? site->end : 0);
@@ -347,11 +343,7 @@ void vv_function_id_json(vv_json *j, const vv_profile *p, const char *prefix, bo
     const vv_function *d = known ? vv_function_of(p, id) : NULL;
     bool has_key = d && d->definition_key.present && d->definition_key.s.n;
     vv_number_json(j, key_of(key, prefix, "function_id"), known, id);
-    vv_json_key(j, key_of(key, prefix, "fqn"));
-    if (d)
-        vv_json_str(j, d->fqn);
-    else
-        vv_json_null(j);
+    vv_json_kv_str_or_null(j, key_of(key, prefix, "fqn"), d ? &d->fqn : NULL);
     vv_json_kv_opt_str(j, key_of(key, prefix, "definition_key"), has_key ? &d->definition_key : NULL);
 }
 

@@ -93,7 +93,7 @@ bool vv_counts_whole(const vv_fold *f);
 void vv_call_id_json(vv_json *j, const char *key, const vv_call_ref *c);
 void vv_thread_id_json(vv_json *j, const char *key, const vv_thread_ref *t);
 void vv_short_json(vv_json *j, const char *key, const char *text); /* null where it is empty */
-void vv_number_json(vv_json *j, const char *key, bool known, uint64_t v);
+void vv_number_json(vv_json *j, const char *key, bool known, vv_u128 v); /* null where it is not known */
 /* The wall clock of a tick time. */
 void vv_clock_json(vv_json *j, const char *key, const vv_stream *s, bool known, uint64_t ns);
 /* <prefix>_file, _line, _start, _end. */

@@ -243,16 +243,8 @@ void vv_function_groups_sort(vv_function_groups *g, const vv_scope *s, vv_functi
 void vv_function_fields_json(vv_json *j, const vv_function_ref *ref)
 {
     const vv_function *d = ref->def;
-    vv_json_key(j, "name");
-    if (d)
-        vv_json_str(j, d->fqn);
-    else
-        vv_json_null(j);
-    vv_json_key(j, "display_name");
-    if (d)
-        vv_json_str(j, d->display_name);
-    else
-        vv_json_null(j);
+    vv_json_kv_str_or_null(j, "name", d ? &d->fqn : NULL);
+    vv_json_kv_str_or_null(j, "display_name", d ? &d->display_name : NULL);
     vv_json_kv_opt_str(j, "definition_key", d ? &d->definition_key : NULL);
     vv_json_kv_u64(j, "function_id", ref->id);
     vv_json_kv_hex(j, "program", ref->program.b, sizeof ref->program.b);

@@ -16,11 +16,7 @@ static void population_json(vv_json *j, const vv_log_population *n)
     vv_json_kv_arr(j, "levels");
     for (size_t i = 0; i < n->level_count; i++) {
         vv_json_obj(j);
-        vv_json_key(j, "level");
-        if (n->levels[i].present)
-            vv_json_str(j, n->levels[i].name);
-        else
-            vv_json_null(j);
+        vv_json_kv_str_or_null(j, "level", n->levels[i].present ? &n->levels[i].name : NULL);
         vv_json_kv_u64(j, "logs", n->levels[i].logs);
         vv_json_end_obj(j);
     }

@@ -128,20 +128,12 @@ static void population_json(vv_json *j, const vv_span_population *n)
 {
     if (!vv_json_kv_opt_obj(j, "population", n->known))
         return;
-    const struct {
-        const char *key;
-        bool known;
-        vv_u128 value;
-    } fields[] = {{"calls", n->calls_known, n->calls}, {"selected", n->calls_known, n->selected},
-                  {"retained", true, n->retained}, {"matched", true, n->matched},
-                  {"without_start", true, n->without_start}, {"without_end", true, n->without_end}};
-    for (size_t i = 0; i < VV_ARRAY_LEN(fields); i++) {
-        vv_json_key(j, fields[i].key);
-        if (fields[i].known)
-            vv_json_u128(j, fields[i].value);
-        else
-            vv_json_null(j);
-    }
+    vv_number_json(j, "calls", n->calls_known, n->calls);
+    vv_number_json(j, "selected", n->calls_known, n->selected);
+    vv_json_kv_u64(j, "retained", n->retained);
+    vv_json_kv_u64(j, "matched", n->matched);
+    vv_json_kv_u64(j, "without_start", n->without_start);
+    vv_json_kv_u64(j, "without_end", n->without_end);
     vv_json_end_obj(j);
 }
 

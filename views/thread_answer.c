@@ -54,11 +54,7 @@ static void lane_row(vv_listing *l, vv_json *j, size_t at)
     vv_thread_id_json(j, "thread_id", &lane->thread);
     vv_short_json(j, "short_id", shorter);
     vv_json_kv_cstr(j, "kind", b ? (b->kind ? "spawn" : "root") : NULL);
-    vv_json_key(j, "name");
-    if (b && b->name.n)
-        vv_json_str(j, b->name);
-    else
-        vv_json_null(j);
+    vv_json_kv_str_or_null(j, "name", b && b->name.n ? &b->name : NULL);
     spawn_json(j, l->loaded.profile, b);
     life_json(j, &l->found, b, r && r->has_end ? &r->end : NULL);
     vv_number_json(j, "first_recorded_ns", lane->has_first, lane->first_ns);
