@@ -137,3 +137,37 @@ void vv_comparison_json(vv_json *j, const vv_scope *s, const bool on[VV_SIDES], 
         vv_delta_ratio_json(j, has_metric, from, to, ratios[i].whole);
     }
 }
+
+static void population_json(vv_json *j, const vv_comparison *c, const vv_comparison_list *list, const void *state,
+                            const char *key, vv_side side)
+{
+    if (!vv_json_kv_opt_obj(j, key, c->scope.known[side]))
+        return;
+    list->population(j, state, side);
+    vv_json_end_obj(j);
+}
+
+vv_code vv_comparison_answer(vv_answer *a, const vv_query *q, const vv_comparison *c, vv_page *page,
+                             const vv_comparison_list *list, const void *state, vv_error *err)
+{
+    vv_json *j = &a->j;
+    vv_page_sort(page, q, list->view);
+    vv_scope_head_json(j, q, &c->scope, page->more, NULL);
+    vv_json_kv_cstr(j, "of", list->of);
+    vv_json_kv_obj(j, "metric");
+    vv_json_kv_cstr(j, "name", list->metric);
+    vv_json_kv_cstr(j, "unit", list->unit);
+    vv_json_end_obj(j);
+    population_json(j, c, list, state, "population", VV_SIDE_HEAD);
+    population_json(j, c, list, state, "base_population", VV_SIDE_BASE);
+    vv_json_kv_arr(j, "items");
+    for (size_t i = 0; i < page->count; i++) {
+        vv_json_obj(j);
+        list->row(j, state, page->items[i].row);
+        vv_json_end_obj(j);
+    }
+    vv_json_end_arr(j);
+    vv_page_next_json(j, page);
+    vv_json_end_obj(j);
+    return vv_wr_error(&a->w, "answer", err);
+}

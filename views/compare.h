@@ -29,9 +29,6 @@ void vv_comparison_key(const vv_comparison *c, uint32_t node, const void *more, 
 /* Fields of an open object: the function of the node, and where it stands. */
 void vv_comparison_place_json(vv_json *j, const vv_comparison *c, uint32_t node);
 
-/* The answers of spans and errors with base=. */
-vv_view vv_answer_span_comparison, vv_answer_error_comparison;
-
 /* A number of a row: unknown where a side lacks what it is of. */
 typedef struct {
     const char *key;
@@ -45,3 +42,18 @@ typedef struct {
  */
 void vv_comparison_json(vv_json *j, const vv_scope *s, const bool on[VV_SIDES], const vv_comparison_number *numbers,
                         size_t n, vv_u128 total, vv_u128 parent);
+
+/* The list of an answer with base=: what its rows are of, and how each is written. */
+typedef struct {
+    const char *view; /* as cursors name it */
+    const char *of, *metric, *unit;
+    void (*population)(vv_json *j, const void *state, vv_side side); /* fields of what all rows of a side are of */
+    void (*row)(vv_json *j, const void *state, uint32_t row);        /* fields of one row */
+} vv_comparison_list;
+
+/* The whole answer: the rows that were offered to the page, by vv_comparison_key. */
+VV_MUST_CHECK vv_code vv_comparison_answer(vv_answer *a, const vv_query *q, const vv_comparison *c, vv_page *page,
+                                           const vv_comparison_list *list, const void *state, vv_error *err);
+
+/* The answers of spans and errors with base=. */
+vv_view vv_answer_span_comparison, vv_answer_error_comparison;

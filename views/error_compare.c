@@ -116,15 +116,13 @@ static vv_code add_errors(void *cls, const vv_scope_item *item, const vv_loaded 
     return rc;
 }
 
-static void population_json(vv_json *j, const state *s, const char *key, vv_side side)
+static void population_json(vv_json *j, const void *cls, vv_side side)
 {
-    if (!vv_json_kv_opt_obj(j, key, s->c.scope.known[side]))
-        return;
+    const state *s = cls;
     vv_json_kv_u64(j, "captures", s->captures[side]);
     vv_json_kv_u128(j, "errored_calls", s->c.scope.totals[side].errors);
     vv_json_kv_u64(j, "links_lost", s->links_lost[side]);
     vv_json_kv_u64(j, "links_unresolved", s->links_unresolved[side]);
-    vv_json_end_obj(j);
 }
 
 /* Calls and errors of the context on a side; false where they are not known. */
@@ -167,8 +165,10 @@ static void thrower_json(vv_json *j, const vv_function_ref *f)
     vv_json_kv_opt_str(j, "throw_definition_key", f->def ? &f->def->definition_key : NULL);
 }
 
-static void row_json(vv_json *j, const state *s, const group *g)
+static void row_json(vv_json *j, const void *cls, uint32_t row)
 {
+    const state *s = cls;
+    const group *g = &s->groups[row];
     vv_comparison_number numbers[] = {{.key = "captures"}, {.key = "terminal_calls"}, {.key = "context_calls"},
                                       {.key = "context_errors"}};
     bool on[VV_SIDES];
@@ -182,35 +182,15 @@ static void row_json(vv_json *j, const state *s, const group *g)
             numbers[i].value[side] = values[i];
         }
     }
-    vv_json_obj(j);
     vv_json_kv_cstr(j, "kind", vv_capture_kinds[g->kind]);
     vv_json_kv_cstr(j, "source", vv_capture_sources[g->source]);
     thrower_json(j, &g->thrower);
     vv_comparison_place_json(j, &s->c, g->node);
     vv_comparison_json(j, &s->c.scope, on, numbers, VV_ARRAY_LEN(numbers), s->captures[VV_SIDE_BASE], 0);
     failure_json(j, s, g);
-    vv_json_end_obj(j);
 }
 
-static void answer_json(vv_json *j, const vv_query *q, const state *s)
-{
-    vv_scope_head_json(j, q, &s->c.scope, s->page.more, NULL);
-    vv_json_kv_cstr(j, "of", "captured_errors");
-    vv_json_kv_obj(j, "metric");
-    vv_json_kv_cstr(j, "name", "captures");
-    vv_json_kv_cstr(j, "unit", "errors");
-    vv_json_end_obj(j);
-    population_json(j, s, "population", VV_SIDE_HEAD);
-    population_json(j, s, "base_population", VV_SIDE_BASE);
-    vv_json_kv_arr(j, "items");
-    for (size_t i = 0; i < s->page.count; i++)
-        row_json(j, s, &s->groups[s->page.items[i].row]);
-    vv_json_end_arr(j);
-    vv_page_next_json(j, &s->page);
-    vv_json_end_obj(j);
-}
-
-static vv_code offer_rows(state *s, const vv_query *q, vv_error *err)
+static vv_code offer_rows(state *s, vv_error *err)
 {
     vv_code rc = vv_page_room(&s->page, err);
     for (uint32_t i = 0; i < s->map.count && rc == VV_OK; i++) {
@@ -221,12 +201,19 @@ static vv_code offer_rows(state *s, const vv_query *q, vv_error *err)
                           key);
         vv_page_offer(&s->page, key, i);
     }
-    vv_page_sort(&s->page, q, "errors");
     return rc;
 }
 
 vv_code vv_answer_error_comparison(vv_answer *a, vv_query *q, vv_error *err)
 {
+    static const vv_comparison_list list = {
+        .view = "errors",
+        .of = "captured_errors",
+        .metric = "captures",
+        .unit = "errors",
+        .population = population_json,
+        .row = row_json,
+    };
     static const char *const names[] = {"base+", "limit", "cursor", NULL};
     state s = {.texts = vv_arena_init(TEXTS_MAX), .counts_whole = {true, true}};
     vv_map_init(&s.map, sizeof(identity));
@@ -238,11 +225,9 @@ vv_code vv_answer_error_comparison(vv_answer *a, vv_query *q, vv_error *err)
     if (rc == VV_OK)
         rc = vv_comparison_make(&s.c, add_errors, &s, err);
     if (rc == VV_OK)
-        rc = offer_rows(&s, q, err);
-    if (rc == VV_OK) {
-        answer_json(&a->j, q, &s);
-        rc = vv_wr_error(&a->w, "answer", err);
-    }
+        rc = offer_rows(&s, err);
+    if (rc == VV_OK)
+        rc = vv_comparison_answer(a, q, &s.c, &s.page, &list, &s, err);
     vv_comparison_done(&s.c);
     vv_page_done(&s.page);
     vv_map_done(&s.map);

@@ -106,12 +106,11 @@ static vv_code read_options(state *s, vv_query *q, vv_error *err)
     return rc;
 }
 
-static void population_json(vv_json *j, const state *s, const char *key, vv_side side)
+static void population_json(vv_json *j, const void *cls, vv_side side)
 {
+    const state *s = cls;
     const population *n = &s->populations[side];
     const vv_totals *t = &s->c.scope.totals[side];
-    if (!vv_json_kv_opt_obj(j, key, s->c.scope.known[side]))
-        return;
     vv_json_kv_u128(j, "calls", t->calls);
     vv_json_kv_u128(j, "selected", t->selected);
     vv_json_kv_u64(j, "retained", n->retained);
@@ -119,11 +118,11 @@ static void population_json(vv_json *j, const state *s, const char *key, vv_side
     vv_json_kv_u64(j, "without_start", n->without_start);
     vv_json_kv_u64(j, "without_end", n->without_end);
     vv_json_kv_u64(j, "without_context", n->without_context);
-    vv_json_end_obj(j);
 }
 
-static void row_json(vv_json *j, const state *s, uint32_t node)
+static void row_json(vv_json *j, const void *cls, uint32_t node)
 {
+    const state *s = cls;
     const tally *base = &s->tallies[node][VV_SIDE_BASE], *head = &s->tallies[node][VV_SIDE_HEAD];
     const bool on[VV_SIDES] = {[VV_SIDE_HEAD] = head->spans > 0, [VV_SIDE_BASE] = base->spans > 0};
     const bool whole[VV_SIDES] = {true, true};
@@ -153,29 +152,9 @@ static void row_json(vv_json *j, const state *s, uint32_t node)
                       [VV_SIDE_BASE] = numbers[i].known[VV_SIDE_BASE]},
             .value = {[VV_SIDE_HEAD] = numbers[i].head, [VV_SIDE_BASE] = numbers[i].base}};
     uint32_t up = s->c.merged.tree.nodes[node].parent;
-    vv_json_obj(j);
     vv_comparison_place_json(j, &s->c, node);
     vv_comparison_json(j, &s->c.scope, on, out, VV_ARRAY_LEN(out), s->total[VV_SIDE_BASE],
                        up == VV_NONE ? 0 : s->tallies[up][VV_SIDE_BASE].total_ns);
-    vv_json_end_obj(j);
-}
-
-static void answer_json(vv_json *j, const vv_query *q, const state *s)
-{
-    vv_scope_head_json(j, q, &s->c.scope, s->page.more, NULL);
-    vv_json_kv_cstr(j, "of", "retained_spans");
-    vv_json_kv_obj(j, "metric");
-    vv_json_kv_cstr(j, "name", "duration_total_ns");
-    vv_json_kv_cstr(j, "unit", "ns");
-    vv_json_end_obj(j);
-    population_json(j, s, "population", VV_SIDE_HEAD);
-    population_json(j, s, "base_population", VV_SIDE_BASE);
-    vv_json_kv_arr(j, "items");
-    for (size_t i = 0; i < s->page.count; i++)
-        row_json(j, s, s->page.items[i].row);
-    vv_json_end_arr(j);
-    vv_page_next_json(j, &s->page);
-    vv_json_end_obj(j);
 }
 
 /* What is damaged can't be said to lack a function: it has no rows of it then. */
@@ -201,7 +180,7 @@ static bool is_asked_for(const state *s, uint32_t node)
 }
 
 /* Offers all paths that have spans. */
-static vv_code offer_rows(state *s, const vv_query *q, vv_error *err)
+static vv_code offer_rows(state *s, vv_error *err)
 {
     vv_code rc = vv_page_room(&s->page, err);
     for (uint32_t i = 0; i < s->c.merged.tree.node_count && rc == VV_OK; i++) {
@@ -212,12 +191,19 @@ static vv_code offer_rows(state *s, const vv_query *q, vv_error *err)
         vv_comparison_key(&s->c, i, NULL, 0, sides[VV_SIDE_BASE].total_ns, sides[VV_SIDE_HEAD].total_ns, key);
         vv_page_offer(&s->page, key, i);
     }
-    vv_page_sort(&s->page, q, "spans");
     return rc;
 }
 
 vv_code vv_answer_span_comparison(vv_answer *a, vv_query *q, vv_error *err)
 {
+    static const vv_comparison_list list = {
+        .view = "spans",
+        .of = "retained_spans",
+        .metric = "duration_total_ns",
+        .unit = "ns",
+        .population = population_json,
+        .row = row_json,
+    };
     state s = {.cap = 0};
     vv_code rc = read_options(&s, q, err);
     if (rc == VV_OK)
@@ -227,11 +213,9 @@ vv_code vv_answer_span_comparison(vv_answer *a, vv_query *q, vv_error *err)
     if (rc == VV_OK)
         rc = find_function(&s, q, err);
     if (rc == VV_OK)
-        rc = offer_rows(&s, q, err);
-    if (rc == VV_OK) {
-        answer_json(&a->j, q, &s);
-        rc = vv_wr_error(&a->w, "answer", err);
-    }
+        rc = offer_rows(&s, err);
+    if (rc == VV_OK)
+        rc = vv_comparison_answer(a, q, &s.c, &s.page, &list, &s, err);
     vv_comparison_done(&s.c);
     vv_page_done(&s.page);
     vv_function_grouping_done(&s.groups);
