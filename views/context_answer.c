@@ -194,10 +194,9 @@ static void free_view(vv_listing *l)
 
 vv_code vv_answer_context(vv_answer *a, vv_query *q, vv_error *err)
 {
-    state *s = vv_listing_new(sizeof *s, q, err);
+    state *s = vv_listing_new(sizeof *s, free_view, q, err);
     if (!s)
         return VV_ERR_NOMEM;
-    s->l.free_rest = free_view;
     vv_code rc = vv_context_read(&s->view, q, err);
     if (rc == VV_OK)
         rc = vv_context_find(&s->view, q, &s->l.found, err);
@@ -205,16 +204,8 @@ vv_code vv_answer_context(vv_answer *a, vv_query *q, vv_error *err)
         rc = vv_query_load(q, &s->l.found, &s->l.loaded, err);
     if (rc == VV_OK)
         rc = vv_context_make(&s->view, q, s->l.loaded.profile, err);
-    if (rc != VV_OK) {
-        vv_listing_free(s);
-        return rc;
-    }
-    s->l.parts[0] = (vv_listing_part){open_chain, chain_row};
-    s->l.counts[0] = s->view.chain_count;
-    s->l.parts[1] = (vv_listing_part){open_children, child_row};
-    s->l.counts[1] = s->view.page.count;
-    s->l.part_count = 2;
+    s->l.parts[0] = (vv_listing_part){open_chain, chain_row, s->view.chain_count};
+    s->l.parts[1] = (vv_listing_part){open_children, child_row, s->view.page.count};
     s->l.close = close_all;
-    vv_listing_start(a, &s->l);
-    return VV_OK;
+    return vv_listing_start(a, &s->l, rc);
 }

@@ -128,19 +128,11 @@ static void free_state(vv_listing *l)
     free(s->frames);
 }
 
-static state *new_state(vv_query *q, vv_error *err)
-{
-    state *s = vv_listing_new(sizeof *s, q, err);
-    if (s)
-        s->l.free_rest = free_state;
-    return s;
-}
-
 vv_code vv_answer_errors(vv_answer *a, vv_query *q, vv_error *err)
 {
     if (vv_query_value(q, "base"))
         return vv_answer_error_comparison(a, q, err);
-    state *s = new_state(q, err);
+    state *s = vv_listing_new(sizeof *s, free_state, q, err);
     if (!s)
         return VV_ERR_NOMEM;
     vv_code rc = vv_error_list_read(&s->list, q, err);
@@ -148,13 +140,9 @@ vv_code vv_answer_errors(vv_answer *a, vv_query *q, vv_error *err)
         rc = vv_listing_load(&s->l, q, err);
     if (rc == VV_OK)
         rc = vv_error_list_make(&s->list, q, &s->l.found, &s->l.loaded, err);
-    if (rc != VV_OK) {
-        vv_listing_free(s);
-        return rc;
-    }
-    s->counts_whole = vv_counts_whole(s->l.loaded.profile->fold);
-    vv_listing_start_page(a, &s->l, (vv_listing_part){open_list, list_row}, &s->list.page);
-    return VV_OK;
+    if (rc == VV_OK)
+        s->counts_whole = vv_counts_whole(s->l.loaded.profile->fold);
+    return vv_listing_start_page(a, &s->l, rc, (vv_listing_part){.open = open_list, .row = list_row}, &s->list.page);
 }
 
 /* One error. */
@@ -258,19 +246,11 @@ static vv_code prepare(state *s, vv_query *q, vv_error *err)
 
 vv_code vv_answer_error(vv_answer *a, vv_query *q, vv_error *err)
 {
-    state *s = new_state(q, err);
+    state *s = vv_listing_new(sizeof *s, free_state, q, err);
     if (!s)
         return VV_ERR_NOMEM;
     vv_code rc = prepare(s, q, err);
-    if (rc != VV_OK) {
-        vv_listing_free(s);
-        return rc;
-    }
-    s->l.parts[0] = (vv_listing_part){open_stack, frame_row};
-    s->l.parts[1] = (vv_listing_part){open_terminals, terminal_row};
-    s->l.counts[0] = s->stack.frames;
-    s->l.counts[1] = s->list.terminal_count;
-    s->l.part_count = 2;
-    vv_listing_start(a, &s->l);
-    return VV_OK;
+    s->l.parts[0] = (vv_listing_part){open_stack, frame_row, s->stack.frames};
+    s->l.parts[1] = (vv_listing_part){open_terminals, terminal_row, s->list.terminal_count};
+    return vv_listing_start(a, &s->l, rc);
 }

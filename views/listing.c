@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-void *vv_listing_new(size_t size, const vv_query *q, vv_error *err)
+void *vv_listing_new(size_t size, void (*free_rest)(vv_listing *l), const vv_query *q, vv_error *err)
 {
     vv_listing *l = calloc(1, size);
     if (!l) {
@@ -13,16 +13,14 @@ void *vv_listing_new(size_t size, const vv_query *q, vv_error *err)
     }
     l->library = q->library;
     l->look = vv_look_hold(q->library, q->look);
+    l->free_rest = free_rest;
     return l;
 }
 
-void vv_listing_free(void *listing)
+static void free_listing(void *listing)
 {
     vv_listing *l = listing;
-    if (!l)
-        return;
-    if (l->free_rest)
-        l->free_rest(l);
+    l->free_rest(l);
     vv_loaded_release(l->library, &l->loaded);
     vv_look_release(l->library, l->look);
     free(l);
@@ -48,15 +46,15 @@ static void close_answer(vv_listing *l, vv_json *j)
 static bool more(void *state, vv_json *j)
 {
     vv_listing *l = state;
-    if (l->part == l->part_count) {
+    const vv_listing_part *p = &l->parts[l->part];
+    if (l->part == VV_LISTING_PARTS || !p->open) {
         close_answer(l, j);
         return false;
     }
-    const vv_listing_part *p = &l->parts[l->part];
     if (!l->open) {
         p->open(l, j);
         l->open = true;
-    } else if (l->at < l->counts[l->part]) {
+    } else if (l->at < p->count) {
         p->row(l, j, l->at++);
     } else {
         vv_json_end_arr(j);
@@ -67,20 +65,24 @@ static bool more(void *state, vv_json *j)
     return true;
 }
 
-void vv_listing_start(vv_answer *a, vv_listing *l)
+vv_code vv_listing_start(vv_answer *a, vv_listing *l, vv_code rc)
 {
+    if (rc != VV_OK) {
+        free_listing(l);
+        return rc;
+    }
     a->more = more;
-    a->free_state = vv_listing_free;
+    a->free_state = free_listing;
     a->state = l;
+    return VV_OK;
 }
 
-void vv_listing_start_page(vv_answer *a, vv_listing *l, vv_listing_part part, const vv_page *page)
+vv_code vv_listing_start_page(vv_answer *a, vv_listing *l, vv_code rc, vv_listing_part part, const vv_page *page)
 {
     l->parts[0] = part;
-    l->counts[0] = page->count;
-    l->part_count = 1;
+    l->parts[0].count = page->count;
     l->page = page;
-    vv_listing_start(a, l);
+    return vv_listing_start(a, l, rc);
 }
 
 vv_code vv_page_read(vv_page *p, vv_query *q, const char *view, size_t key_len, vv_error *err)

@@ -48,6 +48,7 @@ typedef struct vv_listing vv_listing;
 typedef struct {
     void (*open)(vv_listing *l, vv_json *j);
     void (*row)(vv_listing *l, vv_json *j, size_t at);
+    size_t count; /* of rows */
 } vv_listing_part;
 
 enum { VV_LISTING_PARTS = 2 };
@@ -58,21 +59,26 @@ struct vv_listing {
     const vv_look *look;
     vv_found found;
     vv_loaded loaded;
-    vv_listing_part parts[VV_LISTING_PARTS];
-    size_t counts[VV_LISTING_PARTS]; /* rows of each part */
-    size_t part_count, part, at;
+    vv_listing_part parts[VV_LISTING_PARTS]; /* the first ones, up to one without an open */
+    size_t part, at;
     const vv_page *page;                      /* of the only list, where it has one: told at the end */
     void (*close)(vv_listing *l, vv_json *j); /* after the last list: up to the answer's end; NULL: nothing more */
-    void (*free_rest)(vv_listing *l);         /* what the view itself keeps; may be NULL */
+    void (*free_rest)(vv_listing *l);
     bool open;
 };
 
-/* The state of an answer, zeroed, of size bytes; holds the look of q. NULL without memory. */
-void *vv_listing_new(size_t size, const vv_query *q, vv_error *err);
-void vv_listing_free(void *listing); /* accepts NULL */
+/*
+ * The state of an answer, zeroed, of size bytes; holds the look of q. free_rest: of what the view itself keeps. NULL
+ * without memory.
+ */
+void *vv_listing_new(size_t size, void (*free_rest)(vv_listing *l), const vv_query *q, vv_error *err);
 /* Finds and loads the execution of q->id. */
 VV_MUST_CHECK vv_code vv_listing_load(vv_listing *l, vv_query *q, vv_error *err);
-/* Hands the state over to the answer, which writes it from then on. */
-void vv_listing_start(vv_answer *a, vv_listing *l);
+/*
+ * Hands the state over to the answer, which writes it from then on; frees it where rc, what became of making it, is an
+ * error. Returns rc.
+ */
+VV_MUST_CHECK vv_code vv_listing_start(vv_answer *a, vv_listing *l, vv_code rc);
 /* The same for one list that is a page, which belongs to the state. */
-void vv_listing_start_page(vv_answer *a, vv_listing *l, vv_listing_part part, const vv_page *page);
+VV_MUST_CHECK vv_code vv_listing_start_page(vv_answer *a, vv_listing *l, vv_code rc, vv_listing_part part,
+                                            const vv_page *page);

@@ -90,19 +90,13 @@ static void free_state(vv_listing *l)
 
 vv_code vv_answer_logs(vv_answer *a, vv_query *q, vv_error *err)
 {
-    state *s = vv_listing_new(sizeof *s, q, err);
+    state *s = vv_listing_new(sizeof *s, free_state, q, err);
     if (!s)
         return VV_ERR_NOMEM;
-    s->l.free_rest = free_state;
     vv_code rc = vv_log_list_read(&s->list, q, err);
     if (rc == VV_OK)
         rc = vv_listing_load(&s->l, q, err);
     if (rc == VV_OK)
         rc = vv_log_list_make(&s->list, q, s->l.loaded.profile, err);
-    if (rc != VV_OK) {
-        vv_listing_free(s);
-        return rc;
-    }
-    vv_listing_start_page(a, &s->l, (vv_listing_part){open_list, row_json}, &s->list.page);
-    return VV_OK;
+    return vv_listing_start_page(a, &s->l, rc, (vv_listing_part){.open = open_list, .row = row_json}, &s->list.page);
 }

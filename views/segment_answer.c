@@ -52,15 +52,9 @@ static void free_state(vv_listing *l)
 
 vv_code vv_answer_segments(vv_answer *a, vv_query *q, vv_error *err)
 {
-    state *s = vv_listing_new(sizeof *s, q, err);
+    state *s = vv_listing_new(sizeof *s, free_state, q, err);
     if (!s)
         return VV_ERR_NOMEM;
-    s->l.free_rest = free_state;
     vv_code rc = vv_segment_rows_make(&s->rows, q, err);
-    if (rc != VV_OK) {
-        vv_listing_free(s);
-        return rc;
-    }
-    vv_listing_start_page(a, &s->l, (vv_listing_part){open_list, row_json}, &s->rows.page);
-    return VV_OK;
+    return vv_listing_start_page(a, &s->l, rc, (vv_listing_part){.open = open_list, .row = row_json}, &s->rows.page);
 }

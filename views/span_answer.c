@@ -164,21 +164,15 @@ vv_code vv_answer_spans(vv_answer *a, vv_query *q, vv_error *err)
 {
     if (vv_query_value(q, "base"))
         return vv_answer_span_comparison(a, q, err);
-    list_state *s = vv_listing_new(sizeof *s, q, err);
+    list_state *s = vv_listing_new(sizeof *s, free_list, q, err);
     if (!s)
         return VV_ERR_NOMEM;
-    s->l.free_rest = free_list;
     vv_code rc = vv_span_list_read(&s->list, q, err);
     if (rc == VV_OK)
         rc = vv_listing_load(&s->l, q, err);
     if (rc == VV_OK)
         rc = vv_span_list_make(&s->list, q, s->l.loaded.profile, err);
-    if (rc != VV_OK) {
-        vv_listing_free(s);
-        return rc;
-    }
-    vv_listing_start_page(a, &s->l, (vv_listing_part){open_list, list_row}, &s->list.page);
-    return VV_OK;
+    return vv_listing_start_page(a, &s->l, rc, (vv_listing_part){.open = open_list, .row = list_row}, &s->list.page);
 }
 
 /* One span. */
@@ -418,20 +412,11 @@ static vv_code prepare(one_state *s, vv_query *q, vv_error *err)
 
 vv_code vv_answer_span(vv_answer *a, vv_query *q, vv_error *err)
 {
-    one_state *s = vv_listing_new(sizeof *s, q, err);
+    one_state *s = vv_listing_new(sizeof *s, free_one, q, err);
     if (!s)
         return VV_ERR_NOMEM;
-    s->l.free_rest = free_one;
     vv_code rc = prepare(s, q, err);
-    if (rc != VV_OK) {
-        vv_listing_free(s);
-        return rc;
-    }
-    s->l.parts[0] = (vv_listing_part){open_parents, parent_row};
-    s->l.parts[1] = (vv_listing_part){open_ids, id_row};
-    s->l.part_count = 2;
-    s->l.counts[0] = s->parent_count;
-    s->l.counts[1] = s->id_count;
-    vv_listing_start(a, &s->l);
-    return VV_OK;
+    s->l.parts[0] = (vv_listing_part){open_parents, parent_row, s->parent_count};
+    s->l.parts[1] = (vv_listing_part){open_ids, id_row, s->id_count};
+    return vv_listing_start(a, &s->l, rc);
 }
