@@ -26,11 +26,10 @@ static vv_code verify(void *state, uint8_t *sum, bool *ret_keep, vv_error *err)
 
 vv_code vv_raw_value(vv_response *rs, const vv_request *rq, vv_query *q, vv_error *err)
 {
-    static const char *const names[] = {NULL};
     VV_CLEANUP(vv_object_close) vv_object o = {.file = {.fd = -1}};
     uint8_t sum[VV_SHA256_BYTES];
     char name[VV_CID_TEXT + 4];
-    vv_code rc = vv_query_check(q, names, err);
+    vv_code rc = vv_query_check(q, NULL, err);
     if (rc == VV_OK)
         rc = vv_query_object(q, &o, err);
     if (rc == VV_OK && o.state == VV_OBJECT_GOOD)
@@ -55,11 +54,10 @@ static bool is_unreadable(vv_code rc)
 
 vv_code vv_raw_segment(vv_response *rs, const vv_request *rq, vv_query *q, vv_error *err)
 {
-    static const char *const names[] = {NULL};
     VV_CLEANUP(vv_open_file_close) vv_open_file file = {.fd = -1};
     uint8_t sum[VV_SHA256_BYTES];
     char name[VV_SEGMENT_SAVED_NAME];
-    vv_code rc = vv_query_check(q, names, err);
+    vv_code rc = vv_query_check(q, NULL, err);
     if (rc == VV_OK)
         rc = vv_query_segment(q, &file, name, err);
     if (rc == VV_OK)

@@ -117,10 +117,9 @@ static void rest_json(vv_json *j, const vv_checkpoint *c)
 
 vv_code vv_view_checkpoint(vv_json *j, vv_query *q, vv_error *err)
 {
-    static const char *const names[] = {NULL};
     vv_found f;
     vv_loaded x;
-    vv_code rc = vv_query_check(q, names, err);
+    vv_code rc = vv_query_check(q, NULL, err);
     if (rc == VV_OK)
         rc = vv_query_load_own(q, &f, &x, err);
     if (rc != VV_OK)

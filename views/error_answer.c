@@ -223,8 +223,7 @@ static void find_neighbours(state *s)
 
 static vv_code prepare(state *s, vv_query *q, vv_error *err)
 {
-    static const char *const names[] = {NULL};
-    vv_code rc = vv_query_check(q, names, err);
+    vv_code rc = vv_query_check(q, NULL, err);
     if (rc == VV_OK)
         rc = vv_listing_load(&s->l, q, err);
     const vv_profile *p = s->l.loaded.profile;

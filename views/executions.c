@@ -218,6 +218,14 @@ vv_code vv_query_load_own(vv_query *q, vv_found *ret_found, vv_loaded *ret, vv_e
     return rc == VV_OK ? vv_query_load(q, ret_found, ret, err) : rc;
 }
 
+vv_code vv_query_absent(vv_query *q, const vv_profile *p, const char *name, vv_error *err)
+{
+    if (p->fold->failed)
+        return VV_OK;
+    q->parameter = name;
+    return vv_fail(err, VV_ERR_NOTFOUND, "that execution has no such %s", name);
+}
+
 void vv_loaded_release(vv_library *l, vv_loaded *x)
 {
     vv_profile_release(l, x->profile);
@@ -384,10 +392,9 @@ static void thread_issues_json(vv_json *j, const vv_fold *f)
 
 vv_code vv_view_execution(vv_json *j, vv_query *q, vv_error *err)
 {
-    static const char *const names[] = {NULL};
     vv_found f;
     vv_loaded x;
-    vv_code rc = vv_query_check(q, names, err);
+    vv_code rc = vv_query_check(q, NULL, err);
     if (rc == VV_OK)
         rc = vv_query_load_own(q, &f, &x, err);
     if (rc != VV_OK)

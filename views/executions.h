@@ -43,6 +43,8 @@ VV_MUST_CHECK vv_code vv_query_load(const vv_query *q, const vv_found *f, vv_loa
 /* The execution that the question's path names. */
 VV_MUST_CHECK vv_code vv_query_load_own(vv_query *q, vv_found *ret_found, vv_loaded *ret, vv_error *err);
 void vv_loaded_release(vv_library *l, vv_loaded *x); /* accepts a zeroed one */
+/* NOTFOUND of what a parameter names; OK where the data is damaged, which can't be said to lack anything. */
+VV_MUST_CHECK vv_code vv_query_absent(vv_query *q, const vv_profile *p, const char *name, vv_error *err);
 
 /* The order of that list, as qsort takes it. */
 int vv_found_newest_first(const void *a, const void *b);

@@ -50,15 +50,6 @@ vv_code vv_log_list_read(vv_log_list *ret, vv_query *q, vv_error *err)
     return rc;
 }
 
-/* What is damaged can't be said to lack anything. */
-static vv_code absent(vv_query *q, const vv_profile *p, const char *name, vv_error *err)
-{
-    if (p->fold->failed)
-        return VV_OK;
-    q->parameter = name;
-    return vv_fail(err, VV_ERR_NOTFOUND, "that execution has no such %s", name);
-}
-
 static bool is_of_thread(const vv_log_event *e, const vv_thread_ref *t)
 {
     return e->has_call && memcmp(e->call.b, t->b, sizeof t->b) == 0;
@@ -82,7 +73,7 @@ static vv_code read_call(vv_query *q, const vv_profile *p, vv_log_filter *f, vv_
     bool found = vv_map_find(&fold->span_map, f->call.b) != VV_MAP_NONE;
     for (size_t i = 0; i < fold->log_count && !found; i++)
         found = is_of_call(&fold->logs[i], &f->call);
-    return found ? VV_OK : absent(q, p, "call", err);
+    return found ? VV_OK : vv_query_absent(q, p, "call", err);
 }
 
 static vv_code read_thread(vv_query *q, const vv_profile *p, vv_log_filter *f, vv_error *err)
@@ -97,7 +88,7 @@ static vv_code read_thread(vv_query *q, const vv_profile *p, vv_log_filter *f, v
     bool found = vv_map_find(&fold->thread_map, f->thread.b) != VV_MAP_NONE;
     for (size_t i = 0; i < fold->log_count && !found; i++)
         found = is_of_thread(&fold->logs[i], &f->thread);
-    return found ? VV_OK : absent(q, p, "thread", err);
+    return found ? VV_OK : vv_query_absent(q, p, "thread", err);
 }
 
 /* Is it one of the words of a list with commas? Letters' case aside. */

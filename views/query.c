@@ -55,7 +55,7 @@ static bool knows(const char *const *names, vv_str name, bool *ret_repeated)
     *ret_repeated = false;
     if (vv_str_eq(name, vv_cstr(VV_QUERY_COMMON)))
         return true;
-    for (; *names; names++) {
+    for (; names && *names; names++) {
         size_t n = strlen(*names);
         *ret_repeated = (*names)[n - 1] == '+';
         if (vv_str_eq(name, (vv_str){*names, n - *ret_repeated}))

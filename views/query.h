@@ -47,8 +47,8 @@ enum { VV_QUERY_EXECUTIONS = 1000, VV_QUERY_TRANSFORMS = 64 };
 size_t vv_query_repeats(vv_str name);
 
 /*
- * Refuses names that are not in the NULL-terminated list, and repeated ones but for those that stand there with a "+"
- * behind: "execution+".
+ * Refuses names that are not in the NULL-terminated list (may be NULL), and repeated ones but for those that stand
+ * there with a "+" behind: "execution+".
  */
 VV_MUST_CHECK vv_code vv_query_check(vv_query *q, const char *const *names, vv_error *err);
 /* The (first) value, or NULL where it was not given. */

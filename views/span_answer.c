@@ -389,9 +389,8 @@ static void count_around(one_state *s, const vv_fold *f)
 
 static vv_code prepare(one_state *s, vv_query *q, vv_error *err)
 {
-    static const char *const names[] = {NULL};
     uint32_t at = 0;
-    vv_code rc = vv_query_check(q, names, err);
+    vv_code rc = vv_query_check(q, NULL, err);
     if (rc == VV_OK)
         rc = vv_listing_load(&s->l, q, err);
     const vv_profile *p = s->l.loaded.profile;

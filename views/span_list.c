@@ -69,15 +69,6 @@ static vv_code read_min_duration(vv_query *q, vv_span_filter *f, vv_error *err)
     return vv_query_fail(q, "min_duration", err, "must be nanoseconds, or a whole number of us, ms or s, such as 20ms");
 }
 
-/* What is damaged can't be said to lack anything. */
-static vv_code absent(vv_query *q, const vv_profile *p, const char *name, vv_error *err)
-{
-    if (p->fold->failed)
-        return VV_OK;
-    q->parameter = name;
-    return vv_fail(err, VV_ERR_NOTFOUND, "that execution has no such %s", name);
-}
-
 static vv_code read_thread(vv_query *q, const vv_profile *p, vv_span_filter *f, vv_error *err)
 {
     const vv_str *s = vv_query_value(q, "thread");
@@ -89,7 +80,7 @@ static vv_code read_thread(vv_query *q, const vv_profile *p, vv_span_filter *f, 
     bool found = vv_map_find(&p->fold->thread_map, f->thread.b) != VV_MAP_NONE;
     for (size_t i = 0; i < p->fold->span_count && !found; i++)
         found = memcmp(p->fold->spans[i].call.b, f->thread.b, sizeof f->thread.b) == 0;
-    return found ? VV_OK : absent(q, p, "thread", err);
+    return found ? VV_OK : vv_query_absent(q, p, "thread", err);
 }
 
 static vv_code read_context(vv_query *q, const vv_profile *p, vv_span_filter *f, vv_error *err)
@@ -111,10 +102,10 @@ static vv_code read_context(vv_query *q, const vv_profile *p, vv_span_filter *f,
         }
     f->context = (vv_context_ref){.overflow = false};
     if (s->n > 9 && memcmp(s->p, "overflow:", 9) == 0)
-        return absent(q, p, "context", err);
+        return vv_query_absent(q, p, "context", err);
     if (!vv_unhex(f->context.key.b, sizeof f->context.key.b, *s))
         return vv_query_fail(q, "context", err, "must be a context key (64 hexadecimal digits) or overflow:...");
-    return vv_node_of(p, &f->context) == VV_NONE ? absent(q, p, "context", err) : VV_OK;
+    return vv_node_of(p, &f->context) == VV_NONE ? vv_query_absent(q, p, "context", err) : VV_OK;
 }
 
 static bool number_after_hash(vv_str s, uint32_t *ret)
@@ -161,7 +152,7 @@ static vv_code read_function(vv_query *q, const vv_profile *p, vv_span_filter *f
     f->function = *s;
     f->function_kind = VV_NAME_NUMBER;
     if (number_after_hash(*s, &f->function_id))
-        return number_is_known(p, f->function_id) ? VV_OK : absent(q, p, "function", err);
+        return number_is_known(p, f->function_id) ? VV_OK : vv_query_absent(q, p, "function", err);
     f->function_kind = VV_NAME_DEFINITION_KEY;
     for (uint32_t i = 0; i < t->function_count; i++)
         if (key_is(&t->functions[i], *s))
@@ -179,7 +170,7 @@ static vv_code read_function(vv_query *q, const vv_profile *p, vv_span_filter *f
         }
         found = d;
     }
-    return found ? VV_OK : absent(q, p, "function", err);
+    return found ? VV_OK : vv_query_absent(q, p, "function", err);
 }
 
 static bool function_matches(const vv_span_filter *f, const vv_profile *p, uint32_t id)

@@ -110,9 +110,8 @@ vv_code vv_view_streams(vv_json *j, vv_query *q, vv_error *err)
 
 vv_code vv_view_stream(vv_json *j, vv_query *q, vv_error *err)
 {
-    static const char *const names[] = {NULL};
     vv_euid euid;
-    vv_code rc = vv_query_check(q, names, err);
+    vv_code rc = vv_query_check(q, NULL, err);
     if (rc != VV_OK)
         return rc;
     if (!vv_unhex(euid.b, sizeof euid.b, q->id))
