@@ -13,7 +13,7 @@
 
 enum {
     VV_INDEX_APPLICATION = 0x56525645, /* "VRVE" */
-    VV_INDEX_VERSION = 4,              /* of tables, of rows, and of all bytes in them, the views' too */
+    VV_INDEX_VERSION = 5,              /* of tables, of rows, and of all bytes in them, the views' too */
 };
 
 typedef enum { VV_SQL_BEGIN, VV_SQL_COMMIT, VV_SQL_ROLLBACK, VV_SQL_FILES, VV_SQL_PUT_FILE, VV_SQL_DROP_FILE,

@@ -140,14 +140,14 @@ static void sift_texts(vv_digest *d, const vv_profile *p)
     vv_sieve_texts_finish(&t, &d->text_sieve);
 }
 
-/* Were there groups, and none of them can be read? What was counted in them is unknown then, not zero. */
-static bool is_nothing_left(const vv_fold *f)
+/* Where there were groups, and none of them can be read, what was counted in them is unknown, not zero. */
+bool vv_counts_known(const vv_fold *f)
 {
     bool missed = false;
     for (size_t i = 0; i < f->issue_count; i++)
         missed |= f->issues[i].kind == VV_ISSUE_MISSING_SEGMENT || f->issues[i].kind == VV_ISSUE_CORRUPT_SEGMENT
                || f->issues[i].kind == VV_ISSUE_GROUP_COUNT;
-    return missed && f->groups == 0;
+    return !f->failed && !(missed && f->groups == 0);
 }
 
 vv_code vv_digest_new(vv_digest **ret, const vv_execution *x, const vv_profile *p, vv_error *err)
@@ -156,15 +156,14 @@ vv_code vv_digest_new(vv_digest **ret, const vv_execution *x, const vv_profile *
     if (!d)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a summary");
     const vv_fold *f = p->fold;
-    d->known = !f->failed && !is_nothing_left(f);
+    d->known = vv_counts_known(f);
     d->totals = vv_totals_of(p);
     d->data_state = vv_data_state_of(f);
     if (d->known) {
         d->contexts = p->context_count;
         d->errors_captured = f->error_count;
         d->cct_health = f->health;
-        for (size_t i = 0; i < f->span_count; i++)
-            d->spans += f->spans[i].has_start;
+        d->spans = f->span_count;
         for (size_t i = 0; i < f->thread_count; i++)
             d->threads += f->threads[i].has_start;
         sift_contexts(d, p);

@@ -34,6 +34,9 @@ typedef struct {
     void *holder; /* the library's */
 } vv_digest;
 
+/* Can what was counted be told: does it fold, and did damage leave anything of it? */
+bool vv_counts_known(const vv_fold *f);
+
 VV_MUST_CHECK vv_code vv_digest_new(vv_digest **ret, const vv_execution *execution, const vv_profile *p, vv_error *err);
 void vv_digest_free(vv_digest *d);
 size_t vv_digest_bytes(const vv_digest *d); /* of memory, about */

@@ -20,7 +20,7 @@ static vv_error_population count_all(const vv_found *found, const vv_loaded *x)
 {
     const vv_fold *f = x->profile->fold;
     const uint64_t *h = found->execution->health.v;
-    vv_error_population n = {.known = !f->failed};
+    vv_error_population n = {.known = x->digest->known};
     if (!n.known)
         return n;
     n.captures = f->error_count;

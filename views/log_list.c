@@ -147,7 +147,7 @@ static void count_level(vv_log_population *n, vv_opt_str level)
 static void gather(vv_log_list *l, const vv_fold *f)
 {
     vv_log_population *n = &l->population;
-    n->known = !f->failed;
+    n->known = vv_counts_known(f);
     for (size_t i = 0; i < f->log_count && n->known; i++) {
         const vv_log_event *e = &f->logs[i];
         uint8_t key[VV_PAGE_KEY];

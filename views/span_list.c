@@ -183,10 +183,12 @@ static bool function_matches(const vv_span_filter *f, const vv_profile *p, uint3
     return d && (f->function_kind == VV_NAME_FQN ? vv_str_eq(d->fqn, f->function) : key_is(d, f->function));
 }
 
-/* Is it of the function and in the context asked for? */
+/* Is it of the function and in the context asked for? Without its start it is of none that is known. */
 static bool belongs(const vv_span_filter *f, const vv_profile *p, const vv_fold_span *s)
 {
-    return s->has_start && function_matches(f, p, s->start.function_id)
+    if (!s->has_start)
+        return !f->has_function && !f->has_context;
+    return function_matches(f, p, s->start.function_id)
         && (!f->has_context || vv_same_context(&f->context, &s->start.context));
 }
 
@@ -250,8 +252,7 @@ static void gather(vv_span_list *l, const vv_profile *p)
 {
     const vv_span_filter *f = &l->filter;
     vv_span_population *n = &l->population;
-    bool any = !f->has_function && !f->has_context;
-    n->known = !p->fold->failed;
+    n->known = vv_counts_known(p->fold);
     if (!n->known)
         return;
     count_calls(n, f, p);
@@ -261,7 +262,7 @@ static void gather(vv_span_list *l, const vv_profile *p)
         n->without_start += !s->has_start;
         n->retained += own;
         n->without_end += own && !s->has_end;
-        if ((!own && !(any && !s->has_start)) || !matches(f, s))
+        if (!own || !matches(f, s))
             continue;
         uint8_t key[VV_PAGE_KEY];
         n->matched++;

@@ -69,7 +69,7 @@ static bool gather_calls(gathering *g, const vv_fold *f)
         vv_lane *l = lane_of(g, &t);
         if (!l)
             return false;
-        l->spans += s->has_start;
+        l->spans++;
         if (s->has_start)
             extend(l, s->start.started_ns);
         if (s->has_end)
@@ -118,7 +118,7 @@ vv_code vv_lane_list_make(vv_lane_list *l, vv_query *q, const vv_profile *p, vv_
     vv_code rc = vv_page_room(&l->page, err);
     if (rc != VV_OK)
         return rc;
-    l->known = !p->fold->failed;
+    l->known = vv_counts_known(p->fold);
     if (l->known) {
         gathering g = {.all = NULL};
         vv_map_init(&g.map, sizeof(vv_thread_ref));

@@ -250,6 +250,8 @@ class Check:
             self.equal("totals", None, answer["totals"])
             self.equal("calls", None, row["total_calls"])
             self.equal("spans", None, row["calls_retained"])
+        elif self.execution.error is None:
+            self.equal("spans", len(self.execution.spans), int(row["calls_retained"]))
         if self.execution.error is not None:
             return
         def side(value):
