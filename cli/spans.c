@@ -79,7 +79,7 @@ static void print_foot(const vv_span_list *l, const vv_digest *d)
     printf("; ");
     vv_cli_print_evidence(d->evidence.verdict);
     if (n->without_start)
-        printf("the start of %" PRIu64 " more is missing: a filter may not find them\n", n->without_start);
+        printf("of %" PRIu64 " the start is missing: a filter may not find them\n", n->without_start);
     vv_cli_print_next(l->page.next);
 }
 

@@ -135,6 +135,16 @@ static int ask(sqlite3 *db, const char *sql, int64_t *ret)
 }
 
 /*
+ * An index names what a user's programs do: it is for that user alone, as are SQLite's files beside it, which have the
+ * mode of this one. Only a new file is opened: closing another one would drop SQLite's locks on it.
+ */
+static void create_private(const char *path)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    vv_close(&fd);
+}
+
+/*
  * A file that anybody may have written is opened here. Nothing waits for the disk: what a power failure leaves behind
  * is found out by sums and made anew.
  */
@@ -145,6 +155,8 @@ static int open_connection(vv_database *d, bool immutable)
     flags |= immutable ? SQLITE_OPEN_READONLY | SQLITE_OPEN_URI : SQLITE_OPEN_READWRITE;
     if (d->writes)
         flags |= SQLITE_OPEN_CREATE;
+    if (d->writes && d->path)
+        create_private(d->path);
     if (immutable && asprintf(&name, "file:%s?immutable=1", d->path) < 0)
         return SQLITE_NOMEM;
     int rc = sqlite3_open_v2(!d->path ? ":memory:" : name ? name : d->path, &d->db, flags, NULL);

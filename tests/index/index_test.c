@@ -358,10 +358,22 @@ START_TEST(no_file_of_the_user_is_touched)
 }
 END_TEST
 
+static void expect_private(const char *index)
+{
+    static const char *const tails[] = {"", "-wal", "-shm", ".lock"};
+    for (size_t i = 0; i < VV_ARRAY_LEN(tails); i++) {
+        char path[300];
+        struct stat st;
+        snprintf(path, sizeof path, "%s%s", index, tails[i]);
+        ck_assert_msg(stat(path, &st) == 0 && (st.st_mode & 0777) == 0600, "%s", path);
+    }
+}
+
 /* In the cache directory such a file is ours to put aside. */
 START_TEST(the_cache_directory)
 {
     fixture f;
+    umask(0);
     begin(&f);
     char cache[128];
     snprintf(cache, sizeof cache, "%s/cache/deep", f.d.dir);
@@ -376,6 +388,7 @@ START_TEST(the_cache_directory)
     struct stat st;
     strcat(cache, "/varve");
     ck_assert(stat(cache, &st) == 0 && (st.st_mode & 0777) == 0700);
+    expect_private(path);
     vv_source_close(source);
     vv_index_close(x);
     test_write_file(path, "no database", 11);
@@ -501,6 +514,7 @@ START_TEST(a_readonly_directory)
     fixture f;
     begin_filled(&f);
     ck_assert_int_eq(chmod(f.d.dir, 0555), 0);
+    ck_assert_int_eq(chmod(f.d.index, 0644), 0); /* its owner may let others read it */
     ck_assert(in_child(expect_reading, &f));
     ck_assert_int_eq(chmod(f.d.dir, 0755), 0);
     disk_check(&f.d);
