@@ -28,6 +28,7 @@ enum {
 /* A whole look may cost this part of the time, at most: the second where it stands for notification. */
 enum { SHARE_SLOW = 100, SHARE_QUICK = 20 };
 
+#define ITSELF (IN_MOVE_SELF | IN_DELETE_SELF | IN_ONLYDIR)
 #define NAMES (IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_ONLYDIR)
 #define INSIDE (NAMES | IN_ATTRIB | IN_CLOSE_WRITE | IN_DONT_FOLLOW | IN_EXCL_UNLINK)
 
@@ -221,17 +222,39 @@ static void unwatch_all(vv_watch *w)
     w->place = NULL;
 }
 
+/* Cuts the last name off; false where there is none. */
+static bool cut_name(char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (!slash || !slash[1])
+        return false;
+    slash[slash == path] = 0;
+    return true;
+}
+
 /* The root's own coming and going is seen in its parent: a directory that is held open tells nothing of its removal. */
 static void watch_root(vv_watch *w)
 {
     char path[PATH_MAX];
     if (!realpath(vv_source_path(w->source), path))
         return;
-    watch_dir(w, path, NAMES, (spot){.kind = SPOT_ROOT});
-    char *slash = strrchr(path, '/');
-    snprintf(w->name, sizeof w->name, "%s", slash + 1);
-    slash[slash == path] = 0;
-    watch_dir(w, path, NAMES, (spot){.kind = SPOT_PARENT});
+    watch_dir(w, path, NAMES | ITSELF, (spot){.kind = SPOT_ROOT});
+    snprintf(w->name, sizeof w->name, "%s", strrchr(path, '/') + 1);
+    if (cut_name(path))
+        watch_dir(w, path, NAMES | ITSELF, (spot){.kind = SPOT_PARENT});
+}
+
+/* Whatever directory above it is renamed takes the store away. Those that may not be watched are left to the poll. */
+static void watch_above(vv_watch *w)
+{
+    char path[PATH_MAX];
+    if (w->fd < 0 || !realpath(vv_source_path(w->source), path) || !cut_name(path))
+        return;
+    while (cut_name(path) && w->spot_count < w->max) {
+        spot s = {.wd = inotify_add_watch(w->fd, path, ITSELF), .kind = SPOT_PLACE};
+        if (s.wd >= 0 && !put_spot(w, &s))
+            inotify_rm_watch(w->fd, s.wd);
+    }
 }
 
 /* Watches whatever is not watched yet. */
@@ -244,13 +267,13 @@ static void watch_all(vv_watch *w, uint64_t now_ns)
     watch_root(w);
     snprintf(path, sizeof path, "%s/streams", vv_source_path(w->source));
     watch_dir(w, path, INSIDE, (spot){.kind = SPOT_STREAMS});
-    if (vv_source_list(w->source, "streams", &names, NULL) != VV_OK)
-        return;
-    for (size_t i = 0; i < names.count; i++) {
+    bool listed = vv_source_list(w->source, "streams", &names, NULL) == VV_OK;
+    for (size_t i = 0; listed && i < names.count; i++) {
         vv_euid euid;
         if (vv_unhex(euid.b, sizeof euid.b, vv_cstr(names.names[i])))
             watch_stream(w, &euid);
     }
+    watch_above(w);
 }
 
 /* File systems whose files others may change unseen by this machine. */
@@ -451,6 +474,10 @@ static bool see_event(vv_watch *w, const struct inotify_event *e)
     if (!at)
         return false;
     const spot s = *at; /* the list may grow */
+    if (e->mask & (IN_MOVE_SELF | IN_DELETE_SELF)) {
+        w->noted.place = true;
+        return false;
+    }
     if (e->mask & IN_IGNORED) {
         drop_spot(w, at);
         w->noted.place |= s.kind <= SPOT_STREAMS;

@@ -486,6 +486,38 @@ START_TEST(the_root_is_replaced)
 }
 END_TEST
 
+/* Not itself, but a directory above it. */
+START_TEST(the_root_is_carried_off)
+{
+    static const char *const carried[] = {"/a/b/.baml/profiles-v1", "/a/b/.baml", "/a/b", "/a", ""};
+    for (size_t i = 0; i < VV_ARRAY_LEN(carried); i++) {
+        rig r;
+        begin(&r, VV_WATCHES);
+        char deep[96], from[96], to[96];
+        snprintf(deep, sizeof deep, "%s/a/b/.baml", r.dir);
+        ck_assert(vv_mkdirs(AT_FDCWD, deep, NULL) == VV_OK);
+        strcat(deep, "/profiles-v1");
+        test_must(rename(r.root, deep));
+        vv_source *source;
+        ck_assert(vv_source_open(&source, deep, NULL) == VV_OK);
+        vv_watch_store(r.watch, source, r.now);
+        vv_changes c;
+        vv_watch_take(r.watch, &c, r.now);
+        vv_watch_looked(r.watch, r.store, r.now, r.now);
+        ck_assert(!vv_watch_pending(r.watch, r.now));
+        snprintf(from, sizeof from, "%s%s", r.dir, carried[i]);
+        snprintf(to, sizeof to, "%s-aside", r.dir);
+        test_must(rename(from, to));
+        ck_assert_msg(vv_watch_pending(r.watch, r.now), "%s", carried[i]);
+        vv_watch_take(r.watch, &c, r.now);
+        ck_assert(c.place);
+        test_must(rename(to, from));
+        vv_source_close(source);
+        done(&r);
+    }
+}
+END_TEST
+
 /* A store that is not there yet, at any depth. */
 START_TEST(a_store_is_waited_for)
 {
@@ -621,6 +653,7 @@ int main(void)
     tcase_add_test(c, a_look_that_costs_much_is_polled_for_less_often);
     tcase_add_test(c, a_look_that_failed_is_taken_again);
     tcase_add_test(c, the_root_is_replaced);
+    tcase_add_test(c, the_root_is_carried_off);
     tcase_add_test(c, a_store_is_waited_for);
     tcase_add_test(c, too_many_events);
     tcase_add_loop_test(c, random_steps, 0, 2);

@@ -179,6 +179,28 @@ START_TEST(a_store_comes_goes_and_is_replaced)
 }
 END_TEST
 
+/* A directory above the store is renamed: it is noticed at once, not at the next poll. */
+START_TEST(a_store_is_carried_off)
+{
+    rig r;
+    begin(&r);
+    char aside[64];
+    const vv_look *none;
+    vv_euid e = test_euid(0x11);
+    snprintf(aside, sizeof aside, "%s-aside", r.dir);
+    test_commit_start(r.root, &e);
+    look(&r);
+    test_must(rename(r.dir, aside));
+    ck_assert(is_readable(&r));
+    ck_assert(vv_library_look(r.l, &none, NULL) == VV_ERR_NOTFOUND);
+    ck_assert_ptr_null(r.last);
+    test_must(rename(aside, r.dir));
+    ck_assert(is_readable(&r));
+    ck_assert_mem_eq(look(&r)->store->streams[0].euid.b, e.b, sizeof e.b);
+    done(&r);
+}
+END_TEST
+
 /* What changes nothing that anyone could see is told to nobody. */
 START_TEST(nothing_to_tell)
 {
@@ -205,6 +227,7 @@ int main(void)
     tcase_add_test(c, the_next_look_shows_what_was_committed);
     tcase_add_loop_test(c, terms_come_before_their_end, 0, 2);
     tcase_add_test(c, a_store_comes_goes_and_is_replaced);
+    tcase_add_test(c, a_store_is_carried_off);
     tcase_add_test(c, nothing_to_tell);
     return test_run();
 }
