@@ -6,6 +6,7 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -174,6 +175,14 @@ static void give_memory_back(void)
 #endif
 }
 
+/* Whoever reads neither the log nor standard error must not keep the server from its end. */
+static void say_if_heard(void *state, const char *line)
+{
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+    if (poll(&p, 1, 0) == 1)
+        vv_cli_say(state, line);
+}
+
 static int run(const vv_cli *c)
 {
     char token[TOKEN_MAX + 1];
@@ -208,7 +217,7 @@ static int run(const vv_cli *c)
         return vv_cli_usage(c, "--open needs an address: browsers open no Unix socket");
     if (vv_cli_has(c, "log")) {
         vv_error err = {0};
-        if (vv_log_open(&ho.log, vv_cli_value(c, "log"), &err) != VV_OK)
+        if (vv_log_open(&ho.log, vv_cli_value(c, "log"), say_if_heard, NULL, &err) != VV_OK)
             return vv_cli_fail_error(&err, "log", NULL);
     }
     give_memory_back();

@@ -26,12 +26,15 @@ enum {
 struct vv_log {
     char *path; /* NULL: standard error */
     int fd;
+    vv_log_say *say;
+    void *say_state;
+    bool said; /* the writing thread's */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     char queue[QUEUE];
     size_t from, len; /* of what waits, in a ring */
-    uint64_t lost;    /* lines, since the last one that found room */
+    uint64_t lost;    /* lines that the log does not tell of yet */
     bool reopen, stop;
     struct timespec stop_at; /* when to give up what waits */
 };
@@ -127,7 +130,37 @@ static bool may_wait(const vv_log *l)
         || (now.tv_sec == l->stop_at.tv_sec && now.tv_nsec < l->stop_at.tv_nsec);
 }
 
-/* Takes up to a write's worth out of the queue, unless there is none and an end is asked for. */
+/* The lines that end in p[0..n), and those that one of them says are lost; begins: at the beginning of a line. */
+static uint64_t lines_of(const char *p, size_t n, bool begins)
+{
+    uint64_t lines = 0;
+    for (const char *end; n && (end = memchr(p, '\n', n)); n -= (size_t)(end + 1 - p), p = end + 1, begins = true)
+        lines += begins && *p == '#' ? strtoull(p + 1, NULL, 10) : 1;
+    return lines;
+}
+
+/* The first time that lines are lost somebody is told. */
+static void tell(vv_log *l, const char *why)
+{
+    char line[512];
+    if (l->said || !l->say || !l->path)
+        return;
+    l->said = true;
+    snprintf(line, sizeof line, "log %.300s: %s; its lines are lost, and counted once it can be written", l->path, why);
+    l->say(l->say_state, line);
+}
+
+/* What of a chunk could not be written. */
+static void lose(vv_log *l, const char *p, size_t n, bool begins, int os)
+{
+    char room[128];
+    pthread_mutex_lock(&l->lock);
+    l->lost += lines_of(p, n, begins);
+    pthread_mutex_unlock(&l->lock);
+    tell(l, strerror_r(os, room, sizeof room));
+}
+
+/* Takes whole lines, up to a write's worth, out of the queue, unless there are none and an end is asked for. */
 static size_t take(vv_log *l, char *out, bool *ret_reopen)
 {
     pthread_mutex_lock(&l->lock);
@@ -136,6 +169,8 @@ static size_t take(vv_log *l, char *out, bool *ret_reopen)
     size_t n = l->len < WRITE_MAX ? l->len : WRITE_MAX, first = QUEUE - l->from < n ? QUEUE - l->from : n;
     memcpy(out, l->queue + l->from, first);
     memcpy(out + first, l->queue, n - first);
+    while (n && out[n - 1] != '\n')
+        n--;
     l->from = (l->from + n) % QUEUE;
     l->len -= n;
     *ret_reopen = l->reopen;
@@ -145,21 +180,26 @@ static size_t take(vv_log *l, char *out, bool *ret_reopen)
 }
 
 /* False where it is given up. A failing file loses its lines, and is tried again with the next ones. */
-static bool write_all(vv_log *l, const char *p, size_t n)
+static bool write_all(vv_log *l, const char *chunk, size_t n)
 {
+    const char *p = chunk;
     while (n) {
         struct pollfd ready = {.fd = l->fd, .events = POLLOUT};
         int count = poll(&ready, 1, POLL_MS);
         if (count > 0) {
             ssize_t done = write(l->fd, p, n);
-            if (done < 0 && errno != EAGAIN && errno != EINTR)
+            if (done < 0 && errno != EAGAIN && errno != EINTR) {
+                lose(l, p, n, p == chunk || p[-1] == '\n', errno);
                 return true;
+            }
             p += done > 0 ? done : 0;
             n -= done > 0 ? (size_t)done : 0;
         }
         pthread_mutex_lock(&l->lock);
-        bool go_on = may_wait(l);
+        bool go_on = may_wait(l), overflows = l->lost > 0;
         pthread_mutex_unlock(&l->lock);
+        if (count == 0 && overflows)
+            tell(l, "nobody reads it, or too slowly");
         if (!go_on)
             return false;
     }
@@ -185,11 +225,13 @@ static void *run(void *arg)
     }
 }
 
-vv_code vv_log_open(vv_log **ret, const char *path, vv_error *err)
+vv_code vv_log_open(vv_log **ret, const char *path, vv_log_say *say, void *say_state, vv_error *err)
 {
     vv_log *l = calloc(1, sizeof *l);
     if (!l)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a log");
+    l->say = say;
+    l->say_state = say_state;
     l->path = path ? strdup(path) : NULL;
     l->fd = path ? open_file(path) : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
     int os = errno;

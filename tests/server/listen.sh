@@ -221,11 +221,39 @@ for i in range(6000):
 print(good)
 PYTHON
 )"
+told() { grep -q "^varve: log $1: $2; its lines are lost" "$dir/err"; }
+until_true told "$dir/pipe" "nobody reads it, or too slowly"
+ok "which is told"
 stop
 is "nor the end" 0 $?
 kill $reader
 wait $reader 2>/dev/null
 unset "servers[$reader]"
+if [ -c /dev/full ]; then
+    begin "$varve" serve "$store" --listen 127.0.0.1:0 --log=/dev/full
+    code "$url/api/v1" "$url/api/v1" >/dev/null
+    until_true told /dev/full "No space left on device"
+    ok "a log that can't be written is told of"
+    code "$url/api/v1" >/dev/null
+    stop
+    is "once" "0 1" "$? $(grep -c "lines are lost" "$dir/err")"
+    # What could not be written is counted where it can be again
+    ln -s /dev/full "$dir/moved"
+    begin "$varve" serve "$store" --listen 127.0.0.1:0 --log="$dir/moved"
+    asked=0
+    ask() { code "$url/api/v1" >/dev/null; asked=$((asked + 1)); }
+    lost() { ask; grep -q '^# [1-9][0-9]* lines are lost$' "$dir/moved"; }
+    whole() { [ "$(awk '/^#/ {n += $2; next} {n++} END {print n}' "$dir/moved")" = $asked ]; }
+    ask
+    until_true told "$dir/moved" "No space left on device"
+    rm "$dir/moved"
+    kill -HUP $server
+    until_true lost
+    until_true whole
+    ok "lost lines are counted"
+    stop
+    is "and it ends well" 0 $?
+fi
 refused "a log that can't be opened" 5 "No such file" "$varve" serve "$store" --listen 127.0.0.1:0 --log="$dir/no/log"
 
 # The end: answers that run are given, new ones refused; a second signal ends at once
