@@ -73,7 +73,10 @@ vv_code vv_store_path_of(char *path, size_t size, const char *arg, vv_store_orig
     while (n > 1 && arg[n - 1] == '/')
         n--;
     bool is_baml = n >= 5 && memcmp(arg + n - 5, ".baml", 5) == 0 && (n == 5 || arg[n - 6] == '/');
-    if (is_baml)
-        return put_path(path, size, err, "%.*s/profiles-v1", (int)n, arg);
+    /* A .baml that was copied or moved aside has any name. */
+    if (put_path(probe, sizeof probe, err, "%.*s/profiles-v1", (int)n, arg) != VV_OK)
+        return VV_ERR_LIMIT;
+    if (is_baml || is_dir(probe))
+        return put_path(path, size, err, "%s", probe);
     return put_path(path, size, err, "%.*s", (int)n, arg);
 }

@@ -25,8 +25,9 @@ typedef enum {
 VV_MUST_CHECK vv_code vv_store_path(char *path, size_t size, vv_store_origin *ret_origin, vv_error *err);
 
 /*
- * The same for a reader's argument (NULL: as above). An argument may name the store root, the .baml directory, the
- * directory that holds .baml, or an archive file, which is returned as it is. Nothing need exist.
+ * The same for a reader's argument (NULL: as above). An argument may name the store root, the .baml directory, a
+ * copy of it under another name, the directory that holds .baml, or an archive file, which is returned as it is.
+ * Nothing need exist.
  */
 VV_MUST_CHECK vv_code vv_store_path_of(char *path, size_t size, const char *arg, vv_store_origin *ret_origin,
                                        vv_error *err);

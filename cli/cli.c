@@ -16,7 +16,7 @@ enum { OUT_STEP = 64 << 10, OUT_MAX = 1 << 30 };
 static const vv_cli_option common[] = {
     {"help", NULL, "print this help", false},
     {"json", NULL, "print the view as JSON", false},
-    {"store", "STORE", "a profiles-v1 directory, the directory that holds .baml, or an archive of a store", false},
+    {"store", "STORE", "a profiles-v1 directory, one that holds it or .baml, or an archive of a store", false},
 };
 
 VV_PRINTF(1, 0)

@@ -330,6 +330,7 @@ START_TEST(store_path_of_an_argument)
 {
     setenv("BAML_PROFILE_DIR", "/else/where", 1);
     ck_assert_int_eq(vv_mkdirs(AT_FDCWD, "p/.baml/profiles-v1", NULL), VV_OK);
+    ck_assert_int_eq(vv_mkdirs(AT_FDCWD, "p/copy/profiles-v1", NULL), VV_OK);
     static const struct {
         const char *arg, *want;
     } rows[] = {
@@ -341,6 +342,9 @@ START_TEST(store_path_of_an_argument)
         {".baml", ".baml/profiles-v1"},
         {"p/.baml/profiles-v1", "p/.baml/profiles-v1"},
         {"p/.baml/profiles-v1/", "p/.baml/profiles-v1"},
+        {"p/copy", "p/copy/profiles-v1"},
+        {"p/copy/", "p/copy/profiles-v1"},
+        {"p/copy/profiles-v1", "p/copy/profiles-v1"},
         {"run.tar.gz", "run.tar.gz"},
         {"x.baml", "x.baml"},
         {"/", "/"},
