@@ -27,7 +27,7 @@ static void name_of(const vv_profile *p, uint32_t node, char out[VV_CLI_LINE])
 
 static void print_site(const vv_profile *p, uint32_t node)
 {
-    const vv_fold_context *c = node < p->context_count ? &p->fold->contexts[node] : NULL;
+    const vv_fold_context *c = vv_profile_context(p, node);
     if (!c || !c->defined || !c->tuple.has_site)
         return;
     const vv_source_file *file = p->has_table ? vv_function_table_file(&p->table, c->tuple.site.file) : NULL;
@@ -113,7 +113,7 @@ static void print_children(const vv_context_view *v, const vv_profile *p)
         vv_cli_cell(t, VV_PAINT_NONE, "%s", vv_cli_duration(text, n->counters->inclusive_ns));
         vv_cli_cell(t, VV_PAINT_NONE, "%s", vv_cli_duration(text, n->self_ns));
         vv_cli_cell(t, VV_PAINT_NONE, "%s", vv_node_edge_name(n->edge));
-        vv_hex(hex, p->fold->contexts[node].key.b, sizeof(vv_context_key));
+        vv_hex(hex, p->tree.nodes[node].key, sizeof(vv_context_key));
         vv_cli_cell(t, VV_PAINT_DIM, "%s", hex);
         name_of(p, node, name);
         vv_cli_cell_text(t, VV_PAINT_BOLD, vv_cstr(name), NAME_SHOWN);

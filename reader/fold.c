@@ -170,7 +170,7 @@ static void expect_contexts(vv_fold_build *b, uint64_t n)
     vv_fold *f = &b->f;
     const size_t each = sizeof *f->contexts + sizeof(vv_context_key) + MAP_BYTES_MAX;
     if (f->context_count || n < FIRST_CAP * FIRST_CAP || n > VV_MAP_NONE / 4 || n <= b->context_cap ||
-        n > vv_budget_left(b->f.budget) / each)
+        n > vv_budget_max(b->f.budget) / each)
         return;
     /* Without, growth goes on by itself, and says what failed; what the map takes is charged with the next growth. */
     if (set_cap(b, (void **)&f->contexts, &b->context_cap, (size_t)n, sizeof *f->contexts, NULL) == VV_OK)

@@ -157,7 +157,7 @@ static void child_key(uint8_t key[VV_PAGE_KEY], const vv_profile *p, uint32_t no
     vv_u128 size = ~p->tree.nodes[node].counters->inclusive_ns;
     vv_put64(key, (uint64_t)(size >> 64));
     vv_put64(key + 8, (uint64_t)size);
-    memcpy(key + 16, p->fold->contexts[node].key.b, sizeof(vv_context_key));
+    memcpy(key + 16, p->tree.nodes[node].key, sizeof(vv_context_key));
 }
 
 static vv_code fill_children(vv_context_view *c, const vv_query *q, const vv_profile *p, vv_error *err)

@@ -14,7 +14,7 @@ typedef struct {
 
 static const vv_site *site_of(const vv_profile *p, uint32_t node)
 {
-    const vv_fold_context *c = node < p->context_count ? &p->fold->contexts[node] : NULL;
+    const vv_fold_context *c = vv_profile_context(p, node);
     return c && c->defined && c->tuple.has_site ? &c->tuple.site : NULL;
 }
 
@@ -26,7 +26,7 @@ static void id_json(vv_json *j, const vv_profile *p, uint32_t node)
         vv_node_overflow_id(&p->tree.nodes[node], id);
         vv_json_cstr(j, id);
     } else {
-        vv_json_hex(j, p->fold->contexts[node].key.b, sizeof(vv_context_key));
+        vv_json_hex(j, p->tree.nodes[node].key, sizeof(vv_context_key));
     }
 }
 

@@ -181,7 +181,7 @@ static void frame_row(vv_listing *l, vv_json *j, size_t at)
     bool known = f->node != VV_NONE;
     vv_json_obj(j);
     vv_function_id_json(j, p, "", f->has_function, f->function_id);
-    vv_json_kv_opt_hex(j, "call_path_id", known ? p->fold->contexts[f->node].key.b : NULL, sizeof(vv_context_key));
+    vv_json_kv_opt_hex(j, "call_path_id", known ? p->tree.nodes[f->node].key : NULL, sizeof(vv_context_key));
     vv_json_kv_cstr(j, "edge_kind", known ? vv_node_edge_name(p->tree.nodes[f->node].edge) : NULL);
     vv_site_json(j, p, "site", f->site);
     vv_json_end_obj(j);

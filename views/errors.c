@@ -203,7 +203,7 @@ void vv_stack_frames(const vv_profile *p, const vv_error_capture *c, const vv_st
     uint32_t node = s->node;
     const vv_site *site = c->has_site ? &c->site : NULL;
     for (size_t at = n; at-- > 0;) {
-        const vv_fold_context *context = node == VV_NONE ? NULL : &p->fold->contexts[node];
+        const vv_fold_context *context = node == VV_NONE ? NULL : vv_profile_context(p, node);
         bool defined = context && context->defined, throws = at + 1 == n;
         out[at] = (vv_stack_frame){.has_function = throws || defined, .node = node, .site = site};
         out[at].function_id = throws ? c->function_id : defined ? context->tuple.function_id : 0;

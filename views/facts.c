@@ -145,7 +145,7 @@ uint32_t vv_node_of(const vv_profile *p, const vv_context_ref *ref)
 {
     if (!ref->overflow) {
         uint32_t at = vv_fold_find_context(p->fold, &ref->key);
-        return at == VV_MAP_NONE ? VV_NONE : at;
+        return at == VV_MAP_NONE ? VV_NONE : p->node_at[at];
     }
     const vv_fold *f = p->fold;
     uint32_t at = p->context_count;

@@ -35,14 +35,17 @@ static vv_code load_table(vv_profile *p, const vv_store *store, const vv_stream 
     return VV_OK;
 }
 
-/* Takes what stands here by now out of the budget. */
-static vv_code charge(vv_profile *p, vv_error *err)
+/* Has what stands here by now out of the budget, and what is needed beside it for a while. */
+static vv_code charge(vv_profile *p, size_t beside, vv_error *err)
 {
-    size_t held = sizeof *p + vv_tree_bytes(&p->tree) + p->tree.node_count * sizeof *p->call_child_ns;
-    if (!vv_budget_take(p->budget, held - p->bytes))
+    const size_t node = sizeof *p->call_child_ns + sizeof *p->counters + sizeof *p->context_at + sizeof *p->node_at;
+    size_t want = sizeof *p + vv_tree_bytes(&p->tree) + p->tree.node_count * node + beside;
+    if (want < p->bytes)
+        vv_budget_give(p->budget, p->bytes - want);
+    else if (!vv_budget_take(p->budget, want - p->bytes))
         return vv_fail(err, VV_ERR_LIMIT, "an execution needs more than is left of %zu bytes",
                        vv_budget_max(p->budget));
-    p->bytes = held;
+    p->bytes = want;
     return VV_OK;
 }
 
@@ -81,9 +84,8 @@ static void fill_context(vv_node *n, const vv_fold *f, const vv_fold_context *c)
     n->edge = c->tuple.edge;
     n->line = c->tuple.has_site ? c->tuple.site.line : 0;
     if (c->tuple.has_parent) {
-        uint32_t up = vv_fold_find_context(f, &c->tuple.parent);
-        n->parent = up == VV_MAP_NONE ? VV_NONE : up;
-        if (up == VV_MAP_NONE)
+        n->parent = c->parent == VV_MAP_NONE ? VV_NONE : c->parent;
+        if (n->parent == VV_NONE)
             n->flags |= VV_NODE_ORPHAN;
     }
 }
@@ -141,7 +143,7 @@ static vv_code name_functions(vv_profile *p, vv_error *err)
             p->tree.functions[at] = (vv_function_ref){c->tuple.program, c->tuple.function_id, def};
             p->tree.function_count = at + 1;
         }
-        p->tree.nodes[i].function = at;
+        p->tree.nodes[p->node_at[i]].function = at;
     }
     vv_map_done(&map);
     return rc;
@@ -163,13 +165,32 @@ static vv_code sum_call_times(vv_profile *p, vv_error *err)
     return VV_OK;
 }
 
+/* Numbers go where the nodes are, in their order. */
+static vv_code arrange(vv_profile *p, vv_error *err)
+{
+    vv_tree *t = &p->tree;
+    size_t n = (size_t)t->node_count + 1;
+    p->counters = malloc(n * sizeof *p->counters);
+    p->context_at = malloc(n * sizeof *p->context_at);
+    p->node_at = malloc(n * sizeof *p->node_at);
+    if (!p->counters || !p->context_at || !p->node_at)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for %" PRIu32 " contexts", t->node_count);
+    vv_code rc = vv_tree_lay_out(t, p->node_at, err);
+    for (uint32_t i = 0; i < t->node_count && rc == VV_OK; i++) {
+        p->context_at[p->node_at[i]] = i;
+        p->counters[i] = *t->nodes[i].counters;
+        t->nodes[i].counters = &p->counters[i];
+    }
+    return rc;
+}
+
 static vv_code build(vv_profile *p, vv_error *err)
 {
     const vv_fold *f = p->fold;
     p->context_count = f->failed ? 0 : (uint32_t)f->context_count;
     vv_code rc = vv_tree_make(&p->tree, f->failed ? 0 : p->context_count + count_overflow(f), err);
     if (rc == VV_OK)
-        rc = charge(p, err);
+        rc = charge(p, (size_t)p->tree.node_count * VV_TREE_LAY_OUT_NODE, err);
     if (rc == VV_OK) {
         for (uint32_t i = 0; i < p->context_count; i++)
             fill_context(&p->tree.nodes[i], f, &f->contexts[i]);
@@ -178,10 +199,12 @@ static vv_code build(vv_profile *p, vv_error *err)
         rc = vv_tree_link(&p->tree, err);
     }
     if (rc == VV_OK)
+        rc = arrange(p, err);
+    if (rc == VV_OK)
         rc = name_functions(p, err);
     if (rc == VV_OK)
         rc = sum_call_times(p, err);
-    return rc == VV_OK ? charge(p, err) : rc;
+    return rc == VV_OK ? charge(p, 0, err) : rc;
 }
 
 vv_code vv_profile_new(vv_profile **ret, vv_fold *fold, vv_tables *tables, const vv_store *store,
@@ -206,6 +229,11 @@ vv_code vv_profile_new(vv_profile **ret, vv_fold *fold, vv_tables *tables, const
     return VV_OK;
 }
 
+const vv_fold_context *vv_profile_context(const vv_profile *p, uint32_t node)
+{
+    return node < p->context_count ? &p->fold->contexts[p->context_at[node]] : NULL;
+}
+
 void vv_profile_free(vv_profile *p)
 {
     if (!p)
@@ -214,6 +242,9 @@ void vv_profile_free(vv_profile *p)
     vv_tables_release(p->tables, p->shared);
     vv_tree_clear(&p->tree);
     free(p->call_child_ns);
+    free(p->counters);
+    free(p->context_at);
+    free(p->node_at);
     vv_budget_give(p->budget, p->bytes);
     free(p);
 }

@@ -1,8 +1,8 @@
 /*
  * One execution as the views see it: its fold, the names of its functions, and its contexts as a forest.
  *
- * Nodes are the fold's contexts in their order there, then the overflow buckets that are present. Immutable once built
- * and shareable between threads.
+ * Nodes are the fold's contexts in the order of a walk (vv_tree_lay_out), then the overflow buckets that are present.
+ * Immutable once built and shareable between threads.
  */
 #pragma once
 
@@ -19,6 +19,8 @@ typedef struct {
 
     vv_tree tree;
     vv_u128 *call_child_ns;       /* the tree's */
+    vv_counters *counters;        /* the tree's, by node: in the fold they lie in the order of the store's keys */
+    uint32_t *context_at, *node_at; /* by node, where its context is in the fold; by context, where its node is */
     uint32_t context_count;       /* the first nodes; overflow buckets follow */
     vv_tables *tables;
     vv_budget *budget;            /* the fold's */
@@ -32,4 +34,6 @@ typedef struct {
  */
 VV_MUST_CHECK vv_code vv_profile_new(vv_profile **ret, vv_fold *fold, vv_tables *tables, const vv_store *store,
                                      const vv_stream *stream, const vv_execution *execution, vv_error *err);
+/* The fold's context of a node; NULL: it is an overflow bucket. */
+const vv_fold_context *vv_profile_context(const vv_profile *p, uint32_t node);
 void vv_profile_free(vv_profile *p);

@@ -293,7 +293,7 @@ void vv_context_totals_json(vv_json *j, const vv_profile *p, uint32_t node, vv_u
         vv_node_overflow_id(&p->tree.nodes[node], id);
         vv_json_cstr(j, id);
     } else {
-        vv_json_hex(j, p->fold->contexts[node].key.b, sizeof p->fold->contexts[node].key.b);
+        vv_json_hex(j, n->key, sizeof(vv_context_key));
     }
     vv_json_kv_u64(j, "calls", c->started);
     vv_json_kv_u64(j, "selected", c->selected);

@@ -136,6 +136,89 @@ vv_code vv_tree_link(vv_tree *t, vv_error *err)
     return VV_OK;
 }
 
+/* A node among those that have the same parent. */
+typedef struct {
+    vv_u128 size;
+    const uint8_t *key;
+    uint32_t node;
+} sibling;
+_Static_assert(sizeof(vv_node) + sizeof(sibling) <= VV_TREE_LAY_OUT_NODE, "what a sort takes");
+
+static int compare_siblings(const void *a, const void *b)
+{
+    const sibling *x = a, *y = b;
+    if (!x->key != !y->key)
+        return x->key ? -1 : 1;
+    if (x->key && x->size != y->size)
+        return x->size > y->size ? -1 : 1;
+    int c = x->key ? memcmp(x->key, y->key, 32) : 0;
+    return c ? c : (x->node > y->node) - (x->node < y->node);
+}
+
+static void sort_siblings(const vv_tree *t, sibling *room, uint32_t *list, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        const vv_node *x = &t->nodes[list[i]];
+        room[i] = (sibling){x->counters->inclusive_ns, x->key, list[i]};
+    }
+    qsort(room, n, sizeof *room, compare_siblings);
+    for (uint32_t i = 0; i < n; i++)
+        list[i] = room[i].node;
+}
+
+/* Fills order with the walk; stack has room for all nodes. */
+static void walk(vv_tree *t, uint32_t *stack)
+{
+    uint32_t top = 0, len = 0;
+    for (uint32_t k = t->top_count; k-- > 0;)
+        stack[top++] = t->tops[k];
+    while (top) {
+        uint32_t i = stack[--top];
+        t->order[len++] = i;
+        for (uint32_t k = t->child_first[i + 1]; k-- > t->child_first[i];)
+            stack[top++] = t->child[k];
+    }
+}
+
+/* Puts each node where the order has it. at: by node, where that is. */
+static void move_nodes(vv_tree *t, vv_node *nodes, uint32_t *at)
+{
+    for (uint32_t k = 0; k < t->node_count; k++)
+        at[t->order[k]] = k;
+    for (uint32_t k = 0; k < t->node_count; k++) {
+        nodes[k] = t->nodes[t->order[k]];
+        if (nodes[k].parent != VV_NONE)
+            nodes[k].parent = at[nodes[k].parent];
+        t->order[k] = k;
+    }
+    free(t->nodes);
+    t->nodes = nodes;
+}
+
+vv_code vv_tree_lay_out(vv_tree *t, uint32_t *at, vv_error *err)
+{
+    size_t n = t->node_count;
+    vv_node *nodes = array(n, sizeof *nodes);
+    sibling *room = array(n, sizeof *room);
+    uint32_t *moved = at ? at : array(n, sizeof *moved);
+    vv_code rc = nodes && room && moved ? VV_OK : vv_fail(err, VV_ERR_NOMEM, "no memory for %zu contexts", n);
+    if (rc == VV_OK) {
+        sort_siblings(t, room, t->tops, t->top_count);
+        for (uint32_t i = 0; i < t->node_count; i++)
+            sort_siblings(t, room, t->child + t->child_first[i], t->child_first[i + 1] - t->child_first[i]);
+        walk(t, moved);
+        move_nodes(t, nodes, moved);
+        nodes = NULL;
+        list_children(t);
+        list_tops(t);
+    }
+    free(nodes);
+    free(room);
+    if (moved != at)
+        free(moved);
+    return rc;
+}
+
 vv_u128 vv_node_call_children(const vv_tree *t, uint32_t node)
 {
     vv_u128 calls = 0;

@@ -62,6 +62,14 @@ VV_MUST_CHECK vv_code vv_tree_make(vv_tree *ret, uint32_t node_count, vv_error *
  * cycle loses its parent and becomes an orphan.
  */
 VV_MUST_CHECK vv_code vv_tree_link(vv_tree *t, vv_error *err);
+/*
+ * Numbers the nodes of a linked tree anew, in the order of a walk: each node, then its children, largest inclusive time
+ * first (equals by key), so that who walks the tree walks memory. Nodes without a key come last, as they were. at[i] is
+ * where node i went, NULL where nobody asks. Children may be in any order before; the producer's arrays by node are not
+ * moved. NOMEM, and the tree is as it was. Takes VV_TREE_LAY_OUT_NODE bytes a node while it works.
+ */
+enum { VV_TREE_LAY_OUT_NODE = sizeof(vv_node) + 4 * sizeof(void *) };
+VV_MUST_CHECK vv_code vv_tree_lay_out(vv_tree *t, uint32_t *at, vv_error *err);
 void vv_tree_clear(vv_tree *t); /* accepts a zeroed one */
 /* Memory held, without what the producer owns. */
 size_t vv_tree_bytes(const vv_tree *t);

@@ -30,7 +30,7 @@ static void view_done(view *v)
 
 static uint32_t key_of(const vv_profile *p, const vv_flame_row *r)
 {
-    return r->node == VV_NONE ? VV_NONE : vv_be32(p->fold->contexts[r->node].key.b);
+    return r->node == VV_NONE ? VV_NONE : vv_be32(p->tree.nodes[r->node].key);
 }
 
 /* The rows' keys in order; a sliver is -1. */
@@ -196,7 +196,7 @@ START_TEST(root_zooms_by_key_and_path)
     vv_path_id paths[6];
     bool has[6];
     vv_tree_paths(&v.p->tree, paths, has);
-    uint32_t at = vv_fold_find_context(v.p->fold, &key);
+    uint32_t at = v.p->node_at[vv_fold_find_context(v.p->fold, &key)];
     ck_assert(has[at]);
     v.o.root_is_path = true;
     memcpy(v.o.root, paths[at].b, sizeof paths[at].b);

@@ -62,6 +62,11 @@ static inline vv_profile *test_profile(test_fold *t)
     vv_execution execution = {.status = VV_EXEC_SUCCEEDED};
     vv_profile *p;
     vv_error err = {0};
+    for (size_t i = 0; i < t->fold->context_count; i++) {
+        vv_fold_context *c = &t->fold->contexts[i];
+        if (c->tuple.has_parent)
+            c->parent = vv_fold_find_context(t->fold, &c->tuple.parent);
+    }
     ck_assert_msg(vv_profile_new(&p, t->fold, NULL, &store, &stream, &execution, &err) == VV_OK, "%s", err.msg);
     return p;
 }
