@@ -172,61 +172,61 @@ void vv_json_bool(vv_json *j, bool v)
     write_literal(j, v ? "true" : "false", v ? 4 : 5);
 }
 
-uint8_t *vv_json_digits(uint8_t *p, uint64_t v)
+#define LAST(h, t) h "0" t h "1" t h "2" t h "3" t h "4" t h "5" t h "6" t h "7" t h "8" t h "9" t
+#define LAST_TWO(h, t) \
+    LAST(h "0", t) LAST(h "1", t) LAST(h "2", t) LAST(h "3", t) LAST(h "4", t) \
+    LAST(h "5", t) LAST(h "6", t) LAST(h "7", t) LAST(h "8", t) LAST(h "9", t)
+#define LAST_THREE(h, t) \
+    LAST_TWO(h "0", t) LAST_TWO(h "1", t) LAST_TWO(h "2", t) LAST_TWO(h "3", t) LAST_TWO(h "4", t) \
+    LAST_TWO(h "5", t) LAST_TWO(h "6", t) LAST_TWO(h "7", t) LAST_TWO(h "8", t) LAST_TWO(h "9", t)
+/* f with each first digit but 0. */
+#define FROM_ONE(f, t) f("1", t) f("2", t) f("3", t) f("4", t) f("5", t) f("6", t) f("7", t) f("8", t) f("9", t)
+
+const char vv_json_pairs[] = LAST_TWO("", "");
+const char vv_json_quads[] =
+    LAST("", "\0\0\0") FROM_ONE(LAST, "\0\0") FROM_ONE(LAST_TWO, "\0") FROM_ONE(LAST_THREE, "");
+
+uint8_t *vv_json_many_digits(uint8_t *p, uint64_t v)
 {
-    static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
-                                "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
-                                "8081828384858687888990919293949596979899";
-    static const uint64_t powers[] = {
-        0, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000, 1000000000, 10000000000, 100000000000,
-        1000000000000, 10000000000000, 100000000000000, 1000000000000000, 10000000000000000, 100000000000000000,
-        1000000000000000000, UINT64_C(10000000000000000000),
-    };
-    /* 1233 / 4096 is a little more than log10(2): right, or one too few. */
-    unsigned digits = ((64 - (unsigned)__builtin_clzll(v | 1)) * 1233) >> 12;
-    digits += v >= powers[digits];
-    uint8_t *end = p + digits, *at = end;
-    for (; v >= 100; v /= 100) {
-        at -= 2;
-        memcpy(at, pairs + v % 100 * 2, 2);
-    }
-    if (v >= 10)
-        memcpy(at - 2, pairs + v * 2, 2);
-    else
-        at[-1] = (uint8_t)('0' + v);
-    return end;
+    uint32_t parts[5];
+    unsigned n = 0;
+    for (; v; v /= 10000)
+        parts[n++] = (uint32_t)(v % 10000);
+    p = vv_json_first_digits(p, parts[--n]);
+    while (n)
+        p = vv_json_four_digits(p, parts[--n]);
+    return p;
 }
 
 void vv_json_u64_full(vv_json *j, uint64_t v)
 {
-    char s[20];
-    write_literal(j, s, (size_t)((char *)vv_json_digits((uint8_t *)s, v) - s));
+    uint8_t s[VV_JSON_DIGITS];
+    write_literal(j, (char *)s, (size_t)(vv_json_digits(s, v) - s));
 }
 
-bool vv_json_row_begin(vv_json *j, size_t fields, vv_json_row *ret)
+const vv_json_word vv_json_word_null = {"null,", sizeof "null"};
+
+bool vv_json_rows_begin(vv_json *j, size_t rows, size_t fields, vv_json_row *ret)
 {
+    const size_t room = rows * (fields * VV_JSON_FIELD + 3);
     before_value(j);
-    uint8_t *p = vv_wr_take(j->out, fields * VV_JSON_FIELD + 2);
+    uint8_t *p = vv_wr_take(j->out, room);
     if (!p)
         return false;
-    *p = '[';
-    *ret = (vv_json_row){p + 1, p + fields * VV_JSON_FIELD + 2};
+    *ret = (vv_json_row){p, p + room};
     return true;
 }
 
-void vv_json_row_end(vv_json *j, const vv_json_row *r)
+/* The last comma goes. */
+void vv_json_rows_end(vv_json *j, vv_json_row r)
 {
-    uint8_t *p = r->at;
-    if (p[-1] == ',')
-        p--;
-    *p++ = ']';
-    assert(p <= r->end);
-    j->out->len -= (size_t)(r->end - p);
+    assert(r.at <= r.end);
+    j->out->len -= (size_t)(r.end - r.at) + 1;
 }
 
-void vv_json_row_large(vv_json_row *r, bool negative, vv_u128 v)
+uint8_t *vv_json_row_large(uint8_t *at, bool negative, vv_u128 v)
 {
-    char s[44], *p = s;
+    char *p = (char *)at;
     bool quoted = v > EXACT_MAX;
     if (quoted)
         *p++ = '"';
@@ -236,20 +236,7 @@ void vv_json_row_large(vv_json_row *r, bool negative, vv_u128 v)
     if (quoted)
         *p++ = '"';
     *p++ = ',';
-    memcpy(r->at, s, (size_t)(p - s));
-    r->at += p - s;
-}
-
-void vv_json_row_word(vv_json_row *r, const char *word)
-{
-    size_t n = word ? strlen(word) : 4;
-    if (word)
-        *r->at++ = '"';
-    memcpy(r->at, word ? word : "null", n);
-    r->at += n;
-    if (word)
-        *r->at++ = '"';
-    *r->at++ = ',';
+    return (uint8_t *)p;
 }
 
 void vv_json_u128_text(vv_json *j, vv_u128 v)

@@ -11,8 +11,10 @@
  */
 #pragma once
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/bytes.h"
 
@@ -166,8 +168,8 @@ static inline bool vv_json_kv_opt_obj(vv_json *j, const char *k, bool present)
 }
 
 /*
- * A list as a row of a table with very many: numbers as vv_json_u128 and vv_json_i128 write them, and short words, at a
- * fraction of the cost, since room is taken once.
+ * Lists as rows of a table with very many: numbers as vv_json_u128 and vv_json_i128 write them, and short words, at a
+ * fraction of the cost, since room is taken once for several rows.
  */
 typedef struct {
     uint8_t *at, *end;
@@ -175,46 +177,106 @@ typedef struct {
 
 enum { VV_JSON_FIELD = 48 }; /* bytes that a field takes at most */
 
-/* The list is begun, to be filled with `fields` at most. False: no memory (sticky in the writer). */
-bool vv_json_row_begin(vv_json *j, size_t fields, vv_json_row *ret);
-void vv_json_row_end(vv_json *j, const vv_json_row *r);
-/* Decimal digits of v at p; returns their end. */
-uint8_t *vv_json_digits(uint8_t *p, uint64_t v);
-/* One of more than EXACT_MAX, or a negative one. */
-void vv_json_row_large(vv_json_row *r, bool negative, vv_u128 v);
+/* A short word as a field, with its quotes and the comma: copied in one go. */
+typedef struct {
+    char text[15];
+    uint8_t n;
+} vv_json_word;
+#define VV_JSON_WORD(s) {"\"" s "\",", sizeof(s) + 2}
+extern const vv_json_word vv_json_word_null;
 
-static inline void vv_json_row_u128(vv_json_row *r, vv_u128 v)
+/* Begins as many rows, one at least, of so many fields at most. False: no memory (sticky in the writer). */
+bool vv_json_rows_begin(vv_json *j, size_t rows, size_t fields, vv_json_row *ret);
+void vv_json_rows_end(vv_json *j, vv_json_row r);
+
+/* Around the fields of one of them. */
+static inline void vv_json_row_open(vv_json_row *r)
+{
+    *r->at++ = '[';
+}
+
+static inline void vv_json_row_close(vv_json_row *r)
+{
+    r->at -= r->at[-1] == ',';
+    *r->at++ = ']';
+    *r->at++ = ',';
+}
+
+/* One of more than EXACT_MAX, or a negative one, and the comma, at p; returns their end. */
+uint8_t *vv_json_row_large(uint8_t *p, bool negative, vv_u128 v);
+
+/* Of numbers below 10,000: their digits, and zero bytes behind them; of those below 100: both digits. */
+extern const char vv_json_quads[4 * 10000 + 1], vv_json_pairs[2 * 100 + 1];
+
+static inline uint8_t *vv_json_first_digits(uint8_t *p, uint32_t v)
+{
+    uint32_t digits;
+    memcpy(&digits, vv_json_quads + 4 * v, sizeof digits);
+    memcpy(p, &digits, sizeof digits);
+    return p + (39 - __builtin_clz(le32toh(digits))) / 8;
+}
+
+static inline uint8_t *vv_json_four_digits(uint8_t *p, uint32_t v)
+{
+    memcpy(p, vv_json_pairs + v / 100 * 2, 2);
+    memcpy(p + 2, vv_json_pairs + v % 100 * 2, 2);
+    return p + 4;
+}
+
+/* One of 10^12 or more. */
+uint8_t *vv_json_many_digits(uint8_t *p, uint64_t v);
+
+/* Decimal digits of v at p, where VV_JSON_DIGITS bytes may be written; returns their end. */
+enum { VV_JSON_DIGITS = 20 };
+static inline VV_INLINE uint8_t *vv_json_digits(uint8_t *p, uint64_t v)
+{
+    if (v < 10000)
+        return vv_json_first_digits(p, (uint32_t)v);
+    uint64_t above = v / 10000;
+    if (above < 10000)
+        return vv_json_four_digits(vv_json_first_digits(p, (uint32_t)above), (uint32_t)(v % 10000));
+    uint64_t first = above / 10000;
+    if (first >= 10000)
+        return vv_json_many_digits(p, v);
+    p = vv_json_four_digits(vv_json_first_digits(p, (uint32_t)first), (uint32_t)(above % 10000));
+    return vv_json_four_digits(p, (uint32_t)(v % 10000));
+}
+
+static inline VV_INLINE void vv_json_row_u128(vv_json_row *r, vv_u128 v)
 {
     if (v < 10) {
         *r->at++ = (uint8_t)('0' + (int)v);
     } else if (v < UINT64_C(1) << 53) {
         r->at = vv_json_digits(r->at, (uint64_t)v);
     } else {
-        vv_json_row_large(r, false, v);
+        r->at = vv_json_row_large(r->at, false, v);
         return;
     }
     *r->at++ = ',';
 }
 
 /* a - b in full. */
-static inline void vv_json_row_difference(vv_json_row *r, vv_u128 a, vv_u128 b)
+static inline VV_INLINE void vv_json_row_difference(vv_json_row *r, vv_u128 a, vv_u128 b)
 {
     if (a >= b)
         vv_json_row_u128(r, a - b);
     else
-        vv_json_row_large(r, true, b - a);
+        r->at = vv_json_row_large(r->at, true, b - a);
 }
 
-static inline void vv_json_row_i128(vv_json_row *r, __int128 v)
+static inline VV_INLINE void vv_json_row_i128(vv_json_row *r, __int128 v)
 {
     if (v >= 0)
         vv_json_row_u128(r, (vv_u128)v);
     else
-        vv_json_row_large(r, true, -(vv_u128)v);
+        r->at = vv_json_row_large(r->at, true, -(vv_u128)v);
 }
 
-/* A word of at most 40 bytes that needs no escape; NULL writes null. */
-void vv_json_row_word(vv_json_row *r, const char *word);
+static inline void vv_json_row_word(vv_json_row *r, const vv_json_word *w)
+{
+    memcpy(r->at, w->text, sizeof w->text);
+    r->at += w->n;
+}
 
 /* True once exactly one complete value stands written and the writer did not fail. */
 static inline bool vv_json_done(const vv_json *j)

@@ -4,8 +4,6 @@
 
 #include <stdlib.h>
 
-enum { NEAR = 8, FAR = 16 }; /* steps of a walk */
-
 /* What a build works on; arrays by node. */
 typedef struct {
     const vv_tree *t;
@@ -45,22 +43,6 @@ vv_u128 vv_node_value(const vv_node *n, vv_metric m)
 }
 
 /*
- * Nodes and their counters lie in the order of the store's keys, so a walk along the tree waits for memory at each
- * node. This asks for what it needs soon, given two places of the order: the farther node, the nearer one's counters.
- * Always inline: a compiler takes a call that does nothing but this for one without effect, and drops it.
- */
-static inline VV_INLINE void fetch_ahead(const vv_tree *t, uint32_t near, uint32_t far)
-{
-    if (far < t->node_count)
-        __builtin_prefetch(&t->nodes[t->order[far]]);
-    if (near < t->node_count) {
-        const char *counters = (const char *)t->nodes[t->order[near]].counters;
-        __builtin_prefetch(counters);
-        __builtin_prefetch(counters + sizeof(vv_counters) - 1);
-    }
-}
-
-/*
  * Sizes, children before parents. Inclusive time is laid out as max(inclusive, self + await + Call children), since an
  * open call's own time lags behind; the await of a subtree follows Call edges; everything else is the sum over all
  * descendants.
@@ -72,7 +54,6 @@ static void compute_sizes(const work *w, unsigned edges, vv_u128 *size)
     bool call_only = m == VV_METRIC_INCLUSIVE || m == VV_METRIC_AWAIT_SUBTREE;
     memset(size, 0, t->node_count * sizeof *size);
     for (uint32_t k = t->node_count; k-- > 0;) {
-        fetch_ahead(t, k - NEAR, k - FAR); /* wraps at the end, beyond all */
         uint32_t i = t->order[k];
         const vv_node *n = &t->nodes[i];
         vv_u128 own = vv_node_value(n, m), below = size[i]; /* its children have put theirs there */
@@ -153,9 +134,13 @@ static int compare_nodes(const void *a, const void *b, void *cls)
     return ex != ey ? ex - ey : (x > y) - (x < y);
 }
 
+/* 0 where all stay, whatever they need. */
 static void compute_need(work *w)
 {
     const vv_tree *t = w->t;
+    memset(w->need, 0, t->node_count * sizeof *w->need);
+    if (!w->o->width && t->node_count <= w->o->max_nodes)
+        return;
     for (uint32_t k = t->node_count; k-- > 0;) {
         uint32_t i = t->order[k];
         const vv_node *n = &t->nodes[i];
@@ -331,7 +316,6 @@ static void fold_rest(work *w, vv_flame *f)
     for (uint32_t k = 0; k < w->top_count; k++)
         owner[w->tops[k]] = t->node_count;
     for (uint32_t k = 0; k < t->node_count; k++) {
-        fetch_ahead(t, k + NEAR, k + FAR);
         uint32_t i = t->order[k];
         const vv_node *n = &t->nodes[i];
         bool top = owner[i] != VV_NONE;
@@ -389,6 +373,32 @@ static void write_rows(work *w, vv_flame *f)
         put_row(f, VV_NONE, VV_NONE, w->sliver_of[t->node_count]);
 }
 
+/*
+ * Where all of a laid-out tree stays, and siblings lie as they are to be shown, which they do but for calls that are
+ * open: writes the rows, which are the nodes. False: they are to be sorted. stack serves as the last child so far.
+ */
+static bool write_as_laid_out(work *w, vv_flame *f)
+{
+    const vv_tree *t = w->t;
+    const vv_flame_options *o = w->o;
+    uint32_t *last = w->stack, last_top = VV_NONE;
+    if (!t->laid_out || o->has_root || o->edges != VV_FLAME_ALL_EDGES || o->depth < t->node_count || o->width
+        || o->max_nodes < t->node_count)
+        return false;
+    for (uint32_t i = 0; i < t->node_count; i++) {
+        uint32_t parent = t->nodes[i].parent, *before = parent == VV_NONE ? &last_top : &last[parent];
+        if (*before != VV_NONE && compare_nodes(before, &i, w) > 0)
+            break;
+        last[i] = VV_NONE;
+        *before = i;
+        put_row(f, parent, i, VV_NONE);
+    }
+    if (f->row_count == t->node_count)
+        return true;
+    f->row_count = 0;
+    return false;
+}
+
 static void work_done(work *w)
 {
     void *const all[] = {w->size, w->need, w->keep, w->depth, w->sorted, w->tops, w->stack, w->preorder, w->sliver_of};
@@ -399,14 +409,14 @@ static void work_done(work *w)
 static bool work_init(work *w)
 {
     size_t n = (size_t)w->t->node_count + 1;
-    w->size = calloc(n, sizeof *w->size);
-    w->need = calloc(n, sizeof *w->need);
-    w->keep = calloc(n, sizeof *w->keep);
-    w->depth = calloc(n, sizeof *w->depth);
-    w->sorted = calloc(n, sizeof *w->sorted);
-    w->tops = calloc(n, sizeof *w->tops);
-    w->stack = calloc(n, sizeof *w->stack);
-    w->preorder = calloc(n, sizeof *w->preorder);
+    w->size = malloc(n * sizeof *w->size);
+    w->need = malloc(n * sizeof *w->need);
+    w->keep = malloc(n * sizeof *w->keep);
+    w->depth = malloc(n * sizeof *w->depth);
+    w->sorted = malloc(n * sizeof *w->sorted);
+    w->tops = malloc(n * sizeof *w->tops);
+    w->stack = malloc(n * sizeof *w->stack);
+    w->preorder = malloc(n * sizeof *w->preorder);
     w->sliver_of = malloc(n * sizeof *w->sliver_of);
     return w->size && w->need && w->keep && w->depth && w->sorted && w->tops && w->stack && w->preorder && w->sliver_of;
 }
@@ -508,18 +518,20 @@ vv_code vv_flame_build(vv_flame *ret, const vv_tree *t, const vv_flame_options *
         rc = vv_fail(err, VV_ERR_NOMEM, "no memory for a flame graph");
     if (rc == VV_OK)
         rc = choose_tops(&w, &f, err);
-    if (rc == VV_OK) {
-        if (o->width || t->node_count > o->max_nodes) /* else all stay, whatever they need */
-            compute_need(&w);
+    bool all = rc == VV_OK && write_as_laid_out(&w, &f);
+    if (rc == VV_OK && !all) {
+        compute_need(&w);
         vv_u128 least = half_pixel(f.of_root, o->width), dropped = surely_dropped_below(&w);
         select_nodes(&w, least > dropped ? least : dropped);
         rc = limit_nodes(&w, &f, err);
     }
-    if (rc == VV_OK) {
+    if (rc == VV_OK && !all) {
         memset(w.sliver_of, 0xff, ((size_t)t->node_count + 1) * sizeof *w.sliver_of);
         if (w.preorder_count < t->node_count)
             fold_rest(&w, &f);
         write_rows(&w, &f);
+    }
+    if (rc == VV_OK) {
         vv_flame_shrink(&f);
         *ret = f;
     } else {

@@ -203,54 +203,86 @@ static void row_numbers_json(vv_json *j, const vv_sliver *s)
     vv_json_u128(j, s->await_ns);
 }
 
-/*
- * Nodes lie in the order of the store's keys, so each row waits for memory. This asks for what later rows need: nodes
- * first, and the counters of those that are there by now. (Always inline: else the call is dropped as one without
- * effect.)
- */
-static inline VV_INLINE void fetch_rows(const vv_drawing *d, size_t at)
+/* As vv_node_edge_name has them. */
+static const vv_json_word edge_words[] = {
+    [VV_EDGE_ROOT] = VV_JSON_WORD("root"),
+    [VV_EDGE_CALL] = VV_JSON_WORD("call"),
+    [VV_EDGE_SPAWN] = VV_JSON_WORD("spawn"),
+    [VV_EDGE_UNKNOWN] = VV_JSON_WORD("unknown"),
+};
+static const vv_json_word folded_word = VV_JSON_WORD("folded");
+
+/* Where the row hangs, and what it is. */
+static void put_place(vv_json_row *row, const state *st, uint32_t parent, const vv_node *n)
 {
-    enum { NEAR = 8, FAR = 16 };
-    const vv_flame *f = &d->flame;
-    if (at + FAR < f->row_count && f->rows[at + FAR].node != VV_NONE) {
-        __builtin_prefetch(&d->tree->nodes[f->rows[at + FAR].node]);
-        if (d->tree->call_child_ns)
-            __builtin_prefetch(&d->tree->call_child_ns[f->rows[at + FAR].node]);
-    }
-    if (at + NEAR < f->row_count && f->rows[at + NEAR].node != VV_NONE) {
-        const char *counters = (const char *)d->tree->nodes[f->rows[at + NEAR].node].counters;
-        __builtin_prefetch(counters);
-        __builtin_prefetch(counters + sizeof(vv_counters) - 1);
-    }
+    uint32_t function = n ? n->function : VV_NONE;
+    vv_json_row_i128(row, parent == VV_NONE ? -1 : (int64_t)parent);
+    vv_json_row_i128(row, function == VV_NONE ? -1 : (int64_t)st->function_at[function]);
+    vv_json_row_word(row, n ? &edge_words[n->edge <= VV_EDGE_UNKNOWN ? n->edge : VV_EDGE_UNKNOWN] : &folded_word);
+    if (n && n->line)
+        vv_json_row_u128(row, n->line);
+    else
+        vv_json_row_word(row, &vv_json_word_null);
 }
 
-static void row_json(const state *st, vv_json *j, size_t at)
+static void put_sliver(vv_json_row *row, const vv_sliver *s)
 {
-    const vv_node *n;
-    uint32_t parent = st->v.drawing.flame.rows[at].parent;
-    fetch_rows(&st->v.drawing, at);
-    vv_sliver s = vv_drawing_row(&st->v.drawing, at, &n);
+    vv_json_row_u128(row, s->calls);
+    vv_json_row_i128(row, s->open);
+    vv_json_row_u128(row, s->errors);
+    vv_json_row_u128(row, s->cancelled);
+    vv_json_row_u128(row, s->inclusive_ns);
+    vv_json_row_u128(row, s->self_ns);
+    vv_json_row_u128(row, s->await_ns);
+    vv_json_row_difference(row, s->child_ns, s->call_child_ns);
+    vv_json_row_u128(row, s->flags);
+    vv_json_row_u128(row, s->nodes);
+}
+
+/* Most calls have ended well, and waited for nothing. */
+static void put_node(vv_json_row *row, const vv_tree *t, uint32_t node, const vv_node *n)
+{
+    static const vv_json_word zeros = {"0,0,0,", 6};
+    const vv_counters *c = n->counters;
+    vv_u128 children = vv_node_call_children(t, node);
+    vv_json_row_u128(row, c->started);
+    if (c->started == c->ok && !(c->error | c->cancelled | c->exited)) {
+        vv_json_row_word(row, &zeros);
+    } else {
+        vv_json_row_i128(row, vv_counters_open(c));
+        vv_json_row_u128(row, c->error);
+        vv_json_row_u128(row, c->cancelled);
+    }
+    vv_json_row_u128(row, c->inclusive_ns);
+    vv_json_row_u128(row, n->self_ns);
+    if (!c->await_ns && c->direct_child_ns == children && !n->flags) {
+        vv_json_row_word(row, &zeros);
+    } else {
+        vv_json_row_u128(row, c->await_ns);
+        vv_json_row_difference(row, c->direct_child_ns, children);
+        vv_json_row_u128(row, n->flags);
+    }
+    vv_json_row_u128(row, 1);
+}
+
+static void rows_json(const state *st, vv_json *j, size_t from, size_t end)
+{
+    const vv_drawing *d = &st->v.drawing;
     vv_json_row row;
-    if (!vv_json_row_begin(j, VV_ARRAY_LEN(columns), &row))
+    if (!vv_json_rows_begin(j, end - from, VV_ARRAY_LEN(columns), &row))
         return;
-    vv_json_row_i128(&row, parent == VV_NONE ? -1 : (int64_t)parent);
-    vv_json_row_i128(&row, n && n->function != VV_NONE ? (int64_t)st->function_at[n->function] : -1);
-    vv_json_row_word(&row, n ? vv_node_edge_name(n->edge) : "folded");
-    if (n && n->line)
-        vv_json_row_u128(&row, n->line);
-    else
-        vv_json_row_word(&row, NULL);
-    vv_json_row_u128(&row, s.calls);
-    vv_json_row_i128(&row, s.open);
-    vv_json_row_u128(&row, s.errors);
-    vv_json_row_u128(&row, s.cancelled);
-    vv_json_row_u128(&row, s.inclusive_ns);
-    vv_json_row_u128(&row, s.self_ns);
-    vv_json_row_u128(&row, s.await_ns);
-    vv_json_row_difference(&row, s.child_ns, s.call_child_ns);
-    vv_json_row_u128(&row, s.flags);
-    vv_json_row_u128(&row, s.nodes);
-    vv_json_row_end(j, &row);
+    for (size_t at = from; at < end; at++) {
+        const vv_flame_row *r = &d->flame.rows[at];
+        const vv_node *n = r->node == VV_NONE ? NULL : &d->tree->nodes[r->node];
+        vv_json_row_open(&row);
+        put_place(&row, st, r->parent, n);
+        if (n)
+            put_node(&row, d->tree, r->node, n);
+        else
+            put_sliver(&row, &d->flame.slivers[r->sliver]);
+        vv_json_row_close(&row);
+    }
+    vv_json_rows_end(j, row);
 }
 
 static void side_json(vv_json *j, bool known, const vv_sliver *s)
@@ -319,6 +351,12 @@ static void compared_row_json(const state *st, vv_json *j, size_t at)
     vv_json_end_arr(j);
 }
 
+static void compared_rows_json(const state *st, vv_json *j, size_t from, size_t end)
+{
+    for (size_t at = from; at < end; at++)
+        compared_row_json(st, j, at);
+}
+
 static void context_json(const state *st, vv_json *j, size_t at)
 {
     uint32_t node = st->v.drawing.flame.rows[at].node;
@@ -369,7 +407,9 @@ static void enter(state *st, phase next)
     st->at = 0;
 }
 
-/* Writes one item, or what stands between two lists; false after the last. */
+enum { ROWS = 32 }; /* written at a time: a fraction of a piece */
+
+/* Writes some items, or what stands between two lists; false after the last. */
 static bool more(void *cls, vv_json *j)
 {
     state *st = cls;
@@ -389,8 +429,9 @@ static bool more(void *cls, vv_json *j)
         return true;
     case PHASE_NODES:
         if (st->at < rows) {
-            (st->v.c.scope.compares ? compared_row_json : row_json)(st, j, st->at);
-            st->at++;
+            size_t from = st->at;
+            st->at = rows - from < ROWS ? rows : from + ROWS;
+            (st->v.c.scope.compares ? compared_rows_json : rows_json)(st, j, from, st->at);
             return true;
         }
         vv_json_end_arr(j);

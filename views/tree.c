@@ -211,6 +211,7 @@ vv_code vv_tree_lay_out(vv_tree *t, uint32_t *at, vv_error *err)
         nodes = NULL;
         list_children(t);
         list_tops(t);
+        t->laid_out = true;
     }
     free(nodes);
     free(room);

@@ -49,6 +49,7 @@ typedef struct vv_tree {
     uint32_t *child_first, *child; /* children of i: child[child_first[i] .. child_first[i + 1]) */
     uint32_t *tops;
     uint32_t top_count;
+    bool laid_out;                 /* nodes lie in the order of a walk: vv_tree_lay_out */
     vv_function_ref *functions;    /* malloc'd by the producer, freed with the tree */
     uint32_t function_count;
     const vv_u128 *call_child_ns;  /* the producer's: by node, where its children do not tell it; or NULL */

@@ -122,14 +122,17 @@ START_TEST(rows_are_as_exact)
         for (int k = -2; k < 40; k++) {
             seed = seed * 6364136223846793005u + 1442695040888963407u;
             vv_u128 v = ((vv_u128)1 << shift) + (vv_u128)(__int128)(k < 3 ? k : (__int128)(seed >> (63 - shift / 2)));
+            static const vv_json_word folded = VV_JSON_WORD("folded");
             vv_json_row r;
-            ck_assert(vv_json_row_begin(&j, 5, &r));
+            ck_assert(vv_json_rows_begin(&j, 1, 5, &r));
+            vv_json_row_open(&r);
             vv_json_row_u128(&r, v);
             vv_json_row_i128(&r, (__int128)v);
             vv_json_row_difference(&r, 5, v);
-            vv_json_row_word(&r, "folded");
-            vv_json_row_word(&r, NULL);
-            vv_json_row_end(&j, &r);
+            vv_json_row_word(&r, &folded);
+            vv_json_row_word(&r, &vv_json_word_null);
+            vv_json_row_close(&r);
+            vv_json_rows_end(&j, r);
             char got[256];
             ck_assert_uint_lt(out.len, sizeof got);
             memcpy(got, out.buf, out.len);
@@ -173,14 +176,20 @@ START_TEST(rows_have_commas)
 {
     vv_json_row r;
     vv_json_arr(&j);
-    ck_assert(vv_json_row_begin(&j, 0, &r));
-    vv_json_row_end(&j, &r);
-    ck_assert(vv_json_row_begin(&j, 3, &r));
-    vv_json_row_u128(&r, 7);
-    vv_json_row_end(&j, &r);
+    ck_assert(vv_json_rows_begin(&j, 1, 0, &r));
+    vv_json_row_open(&r);
+    vv_json_row_close(&r);
+    vv_json_rows_end(&j, r);
+    ck_assert(vv_json_rows_begin(&j, 2, 3, &r));
+    for (unsigned v = 7; v < 9; v++) {
+        vv_json_row_open(&r);
+        vv_json_row_u128(&r, v);
+        vv_json_row_close(&r);
+    }
+    vv_json_rows_end(&j, r);
     vv_json_u64(&j, 1);
     vv_json_end_arr(&j);
-    expect("[[],[7],1]");
+    expect("[[],[7],[8],1]");
 }
 END_TEST
 

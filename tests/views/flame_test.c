@@ -394,9 +394,79 @@ START_TEST(a_failed_fold_shows_nothing)
 }
 END_TEST
 
+/* Random parents and numbers, keys in no order of the tree; some calls open, some contexts undefined. */
+static test_fold random_fold(test_rng *g, uint32_t n)
+{
+    test_fold t = test_fold_new(n);
+    uint32_t keys[64];
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = (uint32_t)test_below(g, i + 1);
+        keys[i] = keys[at];
+        keys[at] = i + 1;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t parent = i && test_below(g, 8) ? (int64_t)keys[test_below(g, i)] : -1;
+        vv_fold_context *c = test_context(&t, keys[i], parent, (vv_edge)test_below(g, VV_EDGES), i % 7);
+        test_counters(c, 1 + test_below(g, 5), 10 * test_below(g, 5), test_below(g, 2), test_below(g, 40));
+        c->counters.ok -= test_below(g, 6) == 0;
+        if (test_below(g, 5) == 0)
+            c->counters.inclusive_ns = 0; /* as while it is open */
+        c->defined = test_below(g, 20) != 0;
+    }
+    t.fold->overflow_present[0][VV_EDGE_CALL] = test_below(g, 2);
+    t.fold->overflow[0][VV_EDGE_CALL] = (vv_counters){.started = 3, .ok = 3, .inclusive_ns = 77};
+    return t;
+}
+
+/* Each node stands behind its parent and all of its elder siblings' trees, largest first, with its fold's numbers. */
+static void expect_laid_out(const vv_profile *p)
+{
+    const vv_tree *t = &p->tree;
+    uint32_t chain[80], depth = 0;
+    ck_assert(t->laid_out && t->node_count < VV_ARRAY_LEN(chain));
+    for (uint32_t i = 0; i < t->node_count; i++) {
+        const vv_node *n = &t->nodes[i];
+        while (depth && chain[depth - 1] != n->parent)
+            depth--;
+        ck_assert(n->parent == VV_NONE || depth > 0);
+        chain[depth++] = i;
+        ck_assert_uint_eq(t->order[i], i);
+        ck_assert(i >= p->context_count ? n->key == NULL : p->node_at[p->context_at[i]] == i);
+        const vv_fold_context *c = vv_profile_context(p, i);
+        ck_assert((c == NULL) == (n->key == NULL));
+        ck_assert(!c || (n->key == c->key.b && memcmp(n->counters, &c->counters, sizeof c->counters) == 0));
+        for (uint32_t k = t->child_first[i] + 1; k < t->child_first[i + 1]; k++)
+            ck_assert(t->nodes[t->child[k - 1]].counters->inclusive_ns >= t->nodes[t->child[k]].counters->inclusive_ns);
+    }
+}
+
+/* What is drawn from a tree that lies in order is what is drawn from one that has to be sorted. */
+START_TEST(trees_are_laid_out_and_drawn_the_same)
+{
+    test_rng g = test_seeded("laid out");
+    for (int round = 0; round < 400; round++) {
+        test_fold t = random_fold(&g, 1 + (uint32_t)test_below(&g, 60));
+        view v = view_of(test_profile(&t));
+        expect_laid_out(v.p);
+        v.o.metric = (vv_metric)(round % (VV_METRIC_ERRORS + 1));
+        build(&v);
+        vv_flame quick = v.f;
+        v.f = (vv_flame){0};
+        v.p->tree.laid_out = false;
+        build(&v);
+        ck_assert_uint_eq(quick.row_count, v.f.row_count);
+        ck_assert_mem_eq(quick.rows, v.f.rows, quick.row_count * sizeof *quick.rows);
+        ck_assert(quick.of_total == v.f.of_total && quick.sliver_count == 0 && v.f.sliver_count == 0);
+        vv_flame_done(&quick);
+        view_done(&v);
+    }
+}
+END_TEST
+
 int main(void)
 {
     TCase *t = test_case("flame", 0);
+    tcase_add_test(t, trees_are_laid_out_and_drawn_the_same);
     tcase_add_test(t, parents_come_first_and_the_largest_next);
     tcase_add_test(t, equal_sizes_go_by_key);
     tcase_add_loop_test(t, sizes_of_every_metric, VV_METRIC_INCLUSIVE, VV_METRIC_ERRORS + 1);
