@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/grow.h"
 #include "base/store_path.h"
 #include "base/text.h"
 
@@ -286,16 +287,8 @@ static size_t characters(const char *s)
 
 void vv_cli_cell_text(vv_cli_table *t, vv_paint paint, vv_str text, size_t max)
 {
-    if (!t)
+    if (!t || !vv_grow(&t->cells, &t->cap, t->count, sizeof *t->cells))
         return;
-    if (t->count == t->cap) {
-        size_t cap = t->cap ? t->cap * 2 : 64;
-        cell *bigger = realloc(t->cells, cap * sizeof *bigger);
-        if (!bigger)
-            return;
-        t->cells = bigger;
-        t->cap = cap;
-    }
     size_t n = 0, seen = 0;
     while (n < text.n && (seen < max || ((uint8_t)text.p[n] & 0xc0) == 0x80))
         seen += ((uint8_t)text.p[n++] & 0xc0) != 0x80;

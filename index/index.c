@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/deadline.h"
+#include "base/grow.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "index/database.h"
@@ -155,15 +156,10 @@ static void recall(vv_seg_ledger *l, const vv_euid *euid, vv_plane plane, vv_seg
         before = (uint64_t)sqlite3_column_int64(s, 0);
         if (!read_file_row(s, euid, plane, &row))
             continue;
-        if (rows.count == cap) {
-            cap = cap ? cap * 2 : 64;
-            vv_seg_row *bigger = realloc(rows.rows, cap * sizeof *bigger);
-            if (!bigger) {
-                free(row.off);
-                rc = SQLITE_NOMEM;
-                break;
-            }
-            rows.rows = bigger;
+        if (!vv_grow(&rows.rows, &cap, rows.count, sizeof *rows.rows)) {
+            free(row.off);
+            rc = SQLITE_NOMEM;
+            break;
         }
         rows.rows[rows.count++] = row;
     }

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/grow.h"
 #include "reader/source_ops.h"
 
 void vv_names_done(vv_names *n)
@@ -23,14 +24,8 @@ vv_code vv_names_add(vv_names_builder *b, const char *name, size_t n, vv_error *
 {
     if (b->count == VV_SOURCE_NAMES_MAX)
         return vv_fail(err, VV_ERR_LIMIT, "a directory of more than %d names", VV_SOURCE_NAMES_MAX);
-    if (b->count == b->at_cap) {
-        size_t cap = b->at_cap ? b->at_cap * 2 : 64;
-        size_t *at = realloc(b->at, cap * sizeof *at);
-        if (!at)
-            return vv_fail(err, VV_ERR_NOMEM, "no memory for a directory");
-        b->at = at;
-        b->at_cap = cap;
-    }
+    if (!vv_grow(&b->at, &b->at_cap, b->count, sizeof *b->at))
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for a directory");
     if (n + 1 > b->cap - b->len) {
         size_t cap = (b->cap + n + 1) * 2;
         char *text = realloc(b->text, cap);

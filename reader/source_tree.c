@@ -3,24 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "reader/source_mem.h"
 #include "reader/source_ops.h"
 
 vv_code vv_tree_add(vv_tree *t, char *path, vv_node_kind kind, uint64_t off, uint64_t size, vv_error *err)
 {
-    if (path && t->count < VV_SOURCE_NAMES_MAX && t->count == t->cap) {
-        size_t cap = t->cap ? t->cap * 2 : 64;
-        vv_node *nodes = realloc(t->nodes, cap * sizeof *nodes);
-        if (nodes) {
-            t->nodes = nodes;
-            t->cap = cap;
-        }
-    }
     if (path && t->count == VV_SOURCE_NAMES_MAX) {
         free(path);
         return vv_fail(err, VV_ERR_LIMIT, "more than %d files", VV_SOURCE_NAMES_MAX);
     }
-    if (!path || t->count == t->cap) {
+    if (!path || !vv_grow(&t->nodes, &t->cap, t->count, sizeof *t->nodes)) {
         free(path);
         return vv_fail(err, VV_ERR_NOMEM, "no memory for the list of files");
     }

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
+
 static void core_unref(struct vv_stream_core *c)
 {
     if (!c || __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) != 0)
@@ -43,19 +45,6 @@ static uint64_t contiguous_of(const vv_range *bad, size_t count, uint64_t high)
     return count ? bad[0].first - 1 : high;
 }
 
-static vv_code grow(void **array, size_t *cap, size_t count, size_t size, vv_error *err)
-{
-    if (count < *cap)
-        return VV_OK;
-    size_t want = *cap ? *cap * 2 : 8;
-    void *p = realloc(*array, want * size);
-    if (!p)
-        return no_memory(err);
-    *array = p;
-    *cap = want;
-    return VV_OK;
-}
-
 /*
  * The runs of sequences, up to the highest name, that have no file or a bad one. Never a step per number: a hostile
  * name costs one range.
@@ -70,10 +59,9 @@ static vv_code runs_of_bad(const vv_seg_list *l, vv_range **ret, size_t *ret_cou
         uint64_t last = l->segs[i]->state == VV_SEG_OK ? seq - 1 : seq;
         if (next <= last) {
             bool goes_on = n && runs[n - 1].last + 1 == next;
-            vv_code rc = goes_on ? VV_OK : grow((void **)&runs, &cap, n, sizeof *runs, err);
-            if (rc != VV_OK) {
+            if (!goes_on && !vv_grow(&runs, &cap, n, sizeof *runs)) {
                 free(runs);
-                return rc;
+                return no_memory(err);
             }
             if (goes_on)
                 runs[n - 1].last = last;
@@ -131,25 +119,23 @@ typedef struct {
 
 static vv_code add_engine(indexer *x, const vv_engine_started *m, vv_error *err)
 {
-    vv_code rc = grow((void **)&x->c->engines, &x->engine_cap, x->s->engine_count, sizeof *x->c->engines, err);
-    if (rc == VV_OK)
-        x->c->engines[x->s->engine_count++] = (vv_engine){
-            .id = m->engine_id,
-            .program = m->program,
-            .has_table = m->has_table,
-            .table = m->table,
-            .revision = m->revision,
-            .source = m->source,
-        };
-    return rc;
+    if (!vv_grow(&x->c->engines, &x->engine_cap, x->s->engine_count, sizeof *x->c->engines))
+        return no_memory(err);
+    x->c->engines[x->s->engine_count++] = (vv_engine){
+        .id = m->engine_id,
+        .program = m->program,
+        .has_table = m->has_table,
+        .table = m->table,
+        .revision = m->revision,
+        .source = m->source,
+    };
+    return VV_OK;
 }
 
 static vv_code execution_of(indexer *x, const vv_thread_ref *root, vv_execution **ret, vv_error *err)
 {
-    vv_code rc =
-        grow((void **)&x->c->executions, &x->execution_cap, x->s->execution_count, sizeof *x->c->executions, err);
-    if (rc != VV_OK)
-        return rc;
+    if (!vv_grow(&x->c->executions, &x->execution_cap, x->s->execution_count, sizeof *x->c->executions))
+        return no_memory(err);
     bool is_new;
     uint32_t i = vv_map_put(&x->c->by_root, root, &is_new);
     if (i == VV_MAP_NONE)

@@ -12,6 +12,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/grow.h"
 #include "base/text.h"
 #include "reader/segments.h"
 
@@ -141,14 +142,8 @@ static bool put_spot(vv_watch *w, const spot *s)
         *known = *s;
         return true;
     }
-    if (w->spot_count == w->spot_cap) {
-        size_t cap = w->spot_cap ? w->spot_cap * 2 : 64;
-        spot *more = realloc(w->spots, cap * sizeof *more);
-        if (!more)
-            return false;
-        w->spots = more;
-        w->spot_cap = cap;
-    }
+    if (!vv_grow(&w->spots, &w->spot_cap, w->spot_count, sizeof *w->spots))
+        return false;
     size_t i = spot_from(w, s->wd);
     memmove(w->spots + i + 1, w->spots + i, (w->spot_count - i) * sizeof *s);
     w->spots[i] = *s;
@@ -371,15 +366,9 @@ static vv_stream_change *changes_of(vv_watch *w, const vv_euid *euid)
     for (size_t i = n->count; i-- > 0;)
         if (memcmp(n->streams[i].euid.b, euid->b, sizeof euid->b) == 0)
             return &n->streams[i];
-    if (n->count == w->noted_cap) {
-        size_t cap = w->noted_cap ? w->noted_cap * 2 : 16;
-        vv_stream_change *more = cap > CHANGED_MAX ? NULL : realloc(n->streams, cap * sizeof *more);
-        if (!more) {
-            note_everything(w);
-            return NULL;
-        }
-        n->streams = more;
-        w->noted_cap = cap;
+    if (n->count == CHANGED_MAX || !vv_grow(&n->streams, &w->noted_cap, n->count, sizeof *n->streams)) {
+        note_everything(w);
+        return NULL;
     }
     vv_stream_change *s = &n->streams[n->count++];
     *s = (vv_stream_change){.euid = *euid};

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "views/compare.h"
 #include "views/errors.h"
 #include "views/functions.h"
@@ -24,7 +25,7 @@ typedef struct {
     vv_page page;
     vv_map map;
     group *groups;
-    uint32_t cap;
+    size_t cap;
     vv_arena texts;
     uint64_t captures[VV_SIDES], links_lost[VV_SIDES], links_unresolved[VV_SIDES];
     bool counts_whole[VV_SIDES]; /* in all executions of the side */
@@ -55,14 +56,8 @@ static vv_code find_group(state *s, const vv_loaded *x, const uint32_t *to, cons
     uint32_t at = vv_map_put(&s->map, &id, &fresh);
     if (at == VV_MAP_NONE)
         return no_memory(err);
-    if (fresh && at >= s->cap) {
-        uint32_t cap = s->cap ? s->cap * 2 : 64;
-        group *bigger = realloc(s->groups, cap * sizeof *bigger);
-        if (!bigger)
-            return no_memory(err);
-        s->groups = bigger;
-        s->cap = cap;
-    }
+    if (!vv_grow(&s->groups, &s->cap, at, sizeof *s->groups))
+        return no_memory(err);
     if (fresh) {
         if (g.thrower.def && !(g.thrower.def = vv_function_copy(&s->texts, g.thrower.def)))
             return no_memory(err);

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/grow.h"
+
 static void count_links(vv_error_population *n, const vv_fold *f)
 {
     for (size_t i = 0; i < f->span_count; i++) {
@@ -87,16 +89,10 @@ static vv_code find_terminals(vv_error_list *l, const vv_fold *f, vv_error *err)
         uint32_t item = s->has_terminal && !s->terminal.lost ? vv_map_find(&map, s->terminal.capture.b) : VV_MAP_NONE;
         if (item == VV_MAP_NONE)
             continue;
-        if (l->terminal_count == cap) {
-            cap = cap ? cap * 2 : 64;
-            vv_terminal *bigger = realloc(l->terminals, cap * sizeof *bigger);
-            if (!bigger) {
-                rc = no_memory(err);
-                break;
-            }
-            l->terminals = bigger;
-        }
-        l->terminals[l->terminal_count++] = (vv_terminal){item, (uint32_t)i};
+        if (vv_grow(&l->terminals, &cap, l->terminal_count, sizeof *l->terminals))
+            l->terminals[l->terminal_count++] = (vv_terminal){item, (uint32_t)i};
+        else
+            rc = no_memory(err);
     }
     vv_map_done(&map);
     if (l->terminal_count)

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/grow.h"
+
 enum { TEXTS_MAX = 256 * 1024 * 1024 };
 
 static void add_own(vv_function_row *row, const vv_tree *t, const vv_node *n)
@@ -100,14 +102,8 @@ static vv_code find_group(vv_function_groups *g, const vv_function_ref *f, vv_fu
     uint32_t at = vv_map_put(&g->map, key, &fresh);
     if (at == VV_MAP_NONE)
         return no_memory(err);
-    if (at >= g->cap) {
-        uint32_t cap = g->cap ? g->cap * 2 : 64;
-        vv_function_group *bigger = realloc(g->items, cap * sizeof *bigger);
-        if (!bigger)
-            return no_memory(err);
-        g->items = bigger;
-        g->cap = cap;
-    }
+    if (!vv_grow(&g->items, &g->cap, at, sizeof *g->items))
+        return no_memory(err);
     *ret = &g->items[at];
     if (!fresh)
         return VV_OK;

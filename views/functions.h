@@ -39,7 +39,8 @@ typedef struct {
 typedef struct {
     vv_map map; /* of keys */
     vv_function_group *items; /* by the map's index, until sorted */
-    uint32_t count, cap;
+    uint32_t count;
+    size_t cap;
     vv_arena texts;
     vv_nameless overflow[VV_SIDES], undefined[VV_SIDES];
 } vv_function_groups;

@@ -5,6 +5,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/grow.h"
+
 /* The names last as long as the program: errors borrow them. */
 static const char *fault_of_table(const vv_error *why)
 {
@@ -117,7 +119,7 @@ static vv_code name_functions(vv_profile *p, vv_error *err)
     vv_map map;
     vv_map_init(&map, sizeof key);
     vv_code rc = VV_OK;
-    uint32_t cap = 0;
+    size_t cap = 0;
     for (uint32_t i = 0; i < p->context_count && rc == VV_OK; i++) {
         const vv_fold_context *c = &p->fold->contexts[i];
         if (!c->defined)
@@ -126,15 +128,7 @@ static vv_code name_functions(vv_profile *p, vv_error *err)
         vv_put32(key.id, c->tuple.function_id);
         bool fresh;
         uint32_t at = vv_map_put(&map, &key, &fresh);
-        if (at != VV_MAP_NONE && fresh && at >= cap) {
-            cap = cap ? cap * 2 : 64;
-            vv_function_ref *bigger = realloc(p->tree.functions, cap * sizeof *bigger);
-            if (bigger)
-                p->tree.functions = bigger;
-            else
-                at = VV_MAP_NONE;
-        }
-        if (at == VV_MAP_NONE) {
+        if (at == VV_MAP_NONE || !vv_grow(&p->tree.functions, &cap, at, sizeof *p->tree.functions)) {
             rc = vv_fail(err, VV_ERR_NOMEM, "no memory for function names");
             break;
         }

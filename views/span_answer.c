@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/grow.h"
 #include "views/compare.h"
 #include "views/spans.h"
 
@@ -201,14 +202,9 @@ vv_code vv_span_parents(const vv_fold *f, uint32_t at, uint32_t **ret, size_t *r
     vv_parent state;
     /* A chain in a circle, which no honest store holds, ends once it has named every span. */
     while ((state = vv_span_parent(f, &f->spans[at], &up)) == VV_PARENT_RETAINED && n < f->span_count) {
-        if (n == cap) {
-            cap = cap ? cap * 2 : 16;
-            uint32_t *bigger = realloc(list, cap * sizeof *list);
-            if (!bigger) {
-                free(list);
-                return vv_fail(err, VV_ERR_NOMEM, "no memory for the parents of a call");
-            }
-            list = bigger;
+        if (!vv_grow(&list, &cap, n, sizeof *list)) {
+            free(list);
+            return vv_fail(err, VV_ERR_NOMEM, "no memory for the parents of a call");
         }
         list[n++] = at = up;
     }

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/grow.h"
+
 enum { KEY = 1 + 8 + 32, NO_RECORD = 3 };
 
 const char *const vv_lane_issue_words[] = {"missing_start", "missing_parent", "root_mismatch", "no_record"};
@@ -11,7 +13,7 @@ const char *const vv_lane_issue_words[] = {"missing_start", "missing_parent", "r
 typedef struct {
     vv_map map; /* thread -> index */
     vv_lane *all;
-    uint32_t cap;
+    size_t cap;
 } gathering;
 
 /* The lane of a thread, found or new; NULL without memory. */
@@ -21,14 +23,8 @@ static vv_lane *lane_of(gathering *g, const vv_thread_ref *t)
     uint32_t at = vv_map_put(&g->map, t->b, &fresh);
     if (at == VV_MAP_NONE)
         return NULL;
-    if (at >= g->cap) {
-        uint32_t cap = g->cap ? g->cap * 2 : 64;
-        vv_lane *bigger = realloc(g->all, cap * sizeof *bigger);
-        if (!bigger)
-            return NULL;
-        g->all = bigger;
-        g->cap = cap;
-    }
+    if (!vv_grow(&g->all, &g->cap, at, sizeof *g->all))
+        return NULL;
     if (fresh)
         g->all[at] = (vv_lane){.thread = *t, .issues = 1u << NO_RECORD};
     return &g->all[at];

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "base/arena.h"
+#include "base/grow.h"
 #include "base/map.h"
 #include "tests/testing.h"
 
@@ -182,6 +183,27 @@ START_TEST(arena_keeps_its_cap)
 }
 END_TEST
 
+START_TEST(arrays_grow_by_their_end)
+{
+    enum { ITEMS = 1000 };
+    uint32_t *items = NULL;
+    size_t cap = 0;
+    for (uint32_t i = 0; i < ITEMS; i++) {
+        ck_assert(vv_grow(&items, &cap, i, sizeof *items));
+        ck_assert_uint_gt(cap, i);
+        items[i] = i;
+    }
+    for (uint32_t i = 0; i < ITEMS; i++)
+        ck_assert_uint_eq(items[i], i);
+    uint32_t *before = items;
+    size_t room = cap;
+    ck_assert(!vv_grow(&items, &cap, cap, SIZE_MAX / 2));
+    ck_assert_ptr_eq(items, before);
+    ck_assert_uint_eq(cap, room);
+    free(items);
+}
+END_TEST
+
 START_TEST(first_error_wins)
 {
     vv_error err = {0};
@@ -221,6 +243,7 @@ int main(void)
     tcase_add_test(t, map_appended_to);
     tcase_add_test(t, arena_holds_what_it_gave);
     tcase_add_test(t, arena_keeps_its_cap);
+    tcase_add_test(t, arrays_grow_by_their_end);
     tcase_add_test(t, first_error_wins);
     return test_run();
 }
