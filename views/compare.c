@@ -147,11 +147,9 @@ static void population_json(vv_json *j, const vv_comparison *c, const vv_compari
     vv_json_end_obj(j);
 }
 
-vv_code vv_comparison_answer(vv_answer *a, const vv_query *q, const vv_comparison *c, vv_page *page,
-                             const vv_comparison_list *list, const void *state, vv_error *err)
+static void answer_json(vv_json *j, const vv_query *q, const vv_comparison *c, const vv_page *page,
+                        const vv_comparison_list *list, const void *state)
 {
-    vv_json *j = &a->j;
-    vv_page_sort(page, q, list->view);
     vv_scope_head_json(j, q, &c->scope, page->more, NULL);
     vv_json_kv_cstr(j, "of", list->of);
     vv_json_kv_obj(j, "metric");
@@ -169,5 +167,27 @@ vv_code vv_comparison_answer(vv_answer *a, const vv_query *q, const vv_compariso
     vv_json_end_arr(j);
     vv_page_next_json(j, page);
     vv_json_end_obj(j);
-    return vv_wr_error(&a->w, "answer", err);
+}
+
+vv_code vv_comparison_answer(vv_answer *a, vv_query *q, vv_comparison *c, const vv_comparison_list *list, void *state,
+                             vv_error *err)
+{
+    vv_page page;
+    vv_code rc = vv_page_read(&page, q, list->view, VV_COMPARISON_KEY, err);
+    if (rc == VV_OK)
+        rc = vv_scope_read(&c->scope, q, err);
+    if (rc == VV_OK)
+        rc = vv_comparison_make(c, list->visit, state, err);
+    if (rc == VV_OK)
+        rc = vv_page_room(&page, err);
+    if (rc == VV_OK)
+        rc = list->offer(state, q, &page, err);
+    if (rc == VV_OK) {
+        vv_page_sort(&page, q, list->view);
+        answer_json(&a->j, q, c, &page, list, state);
+        rc = vv_wr_error(&a->w, "answer", err);
+    }
+    vv_comparison_done(c);
+    vv_page_done(&page);
+    return rc;
 }

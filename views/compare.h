@@ -47,13 +47,16 @@ void vv_comparison_json(vv_json *j, const vv_scope *s, const bool on[VV_SIDES], 
 typedef struct {
     const char *view; /* as cursors name it */
     const char *of, *metric, *unit;
+    vv_merge_visit *visit; /* gathers, of each execution; cls is the state */
+    /* Offers the rows that were gathered, by vv_comparison_key. */
+    vv_code (*offer)(void *state, vv_query *q, vv_page *page, vv_error *err);
     void (*population)(vv_json *j, const void *state, vv_side side); /* fields of what all rows of a side are of */
     void (*row)(vv_json *j, const void *state, uint32_t row);        /* fields of one row */
 } vv_comparison_list;
 
-/* The whole answer: the rows that were offered to the page, by vv_comparison_key. */
-VV_MUST_CHECK vv_code vv_comparison_answer(vv_answer *a, const vv_query *q, const vv_comparison *c, vv_page *page,
-                                           const vv_comparison_list *list, const void *state, vv_error *err);
+/* The whole answer, once the view's own parameters are read. c: zeroed, of the state, and done with at the end. */
+VV_MUST_CHECK vv_code vv_comparison_answer(vv_answer *a, vv_query *q, vv_comparison *c, const vv_comparison_list *list,
+                                           void *state, vv_error *err);
 
 /* The answers of spans and errors with base=. */
 vv_view vv_answer_span_comparison, vv_answer_error_comparison;

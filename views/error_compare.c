@@ -22,7 +22,6 @@ typedef struct {
 
 typedef struct {
     vv_comparison c;
-    vv_page page;
     vv_map map;
     group *groups;
     size_t cap;
@@ -185,18 +184,20 @@ static void row_json(vv_json *j, const void *cls, uint32_t row)
     failure_json(j, s, g);
 }
 
-static vv_code offer_rows(state *s, vv_error *err)
+static vv_code offer_rows(void *cls, vv_query *q, vv_page *page, vv_error *err)
 {
-    vv_code rc = vv_page_room(&s->page, err);
-    for (uint32_t i = 0; i < s->map.count && rc == VV_OK; i++) {
+    (void)q;
+    (void)err;
+    const state *s = cls;
+    for (uint32_t i = 0; i < s->map.count; i++) {
         const group *g = &s->groups[i];
         uint8_t key[VV_COMPARISON_KEY], more[2 + sizeof g->function] = {g->kind, g->source};
         memcpy(more + 2, g->function, sizeof g->function);
         vv_comparison_key(&s->c, g->node, more, sizeof more, g->captures[VV_SIDE_BASE], g->captures[VV_SIDE_HEAD],
                           key);
-        vv_page_offer(&s->page, key, i);
+        vv_page_offer(page, key, i);
     }
-    return rc;
+    return VV_OK;
 }
 
 vv_code vv_answer_error_comparison(vv_answer *a, vv_query *q, vv_error *err)
@@ -206,6 +207,8 @@ vv_code vv_answer_error_comparison(vv_answer *a, vv_query *q, vv_error *err)
         .of = "captured_errors",
         .metric = "captures",
         .unit = "errors",
+        .visit = add_errors,
+        .offer = offer_rows,
         .population = population_json,
         .row = row_json,
     };
@@ -214,17 +217,7 @@ vv_code vv_answer_error_comparison(vv_answer *a, vv_query *q, vv_error *err)
     vv_map_init(&s.map, sizeof(identity));
     vv_code rc = vv_query_check(q, names, err);
     if (rc == VV_OK)
-        rc = vv_page_read(&s.page, q, "errors", VV_COMPARISON_KEY, err);
-    if (rc == VV_OK)
-        rc = vv_scope_read(&s.c.scope, q, err);
-    if (rc == VV_OK)
-        rc = vv_comparison_make(&s.c, add_errors, &s, err);
-    if (rc == VV_OK)
-        rc = offer_rows(&s, err);
-    if (rc == VV_OK)
-        rc = vv_comparison_answer(a, q, &s.c, &s.page, &list, &s, err);
-    vv_comparison_done(&s.c);
-    vv_page_done(&s.page);
+        rc = vv_comparison_answer(a, q, &s.c, &list, &s, err);
     vv_map_done(&s.map);
     free(s.groups);
     vv_arena_done(&s.texts);

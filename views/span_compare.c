@@ -20,7 +20,6 @@ typedef struct {
 
 typedef struct {
     vv_comparison c;
-    vv_page page;
     uint8_t reason; /* bit of those asked for; 0: all */
     bool has_function;
     vv_function_grouping groups; /* of the tree's functions, where one is asked for */
@@ -99,8 +98,6 @@ static vv_code read_options(state *s, vv_query *q, vv_error *err)
     vv_code rc = vv_query_check(q, names, err);
     if (rc == VV_OK)
         rc = vv_query_word(q, "reason", vv_reason_words, VV_ARRAY_LEN(vv_reason_words), &reason, err);
-    if (rc == VV_OK)
-        rc = vv_page_read(&s->page, q, "spans", VV_COMPARISON_KEY, err);
     s->reason = vv_query_value(q, "reason") ? (uint8_t)(1u << reason) : 0;
     s->has_function = vv_query_value(q, "function") != NULL;
     return rc;
@@ -180,16 +177,17 @@ static bool is_asked_for(const state *s, uint32_t node)
 }
 
 /* Offers all paths that have spans. */
-static vv_code offer_rows(state *s, vv_error *err)
+static vv_code offer_rows(void *cls, vv_query *q, vv_page *page, vv_error *err)
 {
-    vv_code rc = vv_page_room(&s->page, err);
+    state *s = cls;
+    vv_code rc = find_function(s, q, err);
     for (uint32_t i = 0; i < s->c.merged.tree.node_count && rc == VV_OK; i++) {
         uint8_t key[VV_COMPARISON_KEY];
         const tally *sides = s->tallies[i];
         if (!is_asked_for(s, i) || (!sides[VV_SIDE_HEAD].spans && !sides[VV_SIDE_BASE].spans))
             continue;
         vv_comparison_key(&s->c, i, NULL, 0, sides[VV_SIDE_BASE].total_ns, sides[VV_SIDE_HEAD].total_ns, key);
-        vv_page_offer(&s->page, key, i);
+        vv_page_offer(page, key, i);
     }
     return rc;
 }
@@ -201,23 +199,15 @@ vv_code vv_answer_span_comparison(vv_answer *a, vv_query *q, vv_error *err)
         .of = "retained_spans",
         .metric = "duration_total_ns",
         .unit = "ns",
+        .visit = add_spans,
+        .offer = offer_rows,
         .population = population_json,
         .row = row_json,
     };
     state s = {.cap = 0};
     vv_code rc = read_options(&s, q, err);
     if (rc == VV_OK)
-        rc = vv_scope_read(&s.c.scope, q, err);
-    if (rc == VV_OK)
-        rc = vv_comparison_make(&s.c, add_spans, &s, err);
-    if (rc == VV_OK)
-        rc = find_function(&s, q, err);
-    if (rc == VV_OK)
-        rc = offer_rows(&s, err);
-    if (rc == VV_OK)
-        rc = vv_comparison_answer(a, q, &s.c, &s.page, &list, &s, err);
-    vv_comparison_done(&s.c);
-    vv_page_done(&s.page);
+        rc = vv_comparison_answer(a, q, &s.c, &list, &s, err);
     vv_function_grouping_done(&s.groups);
     free(s.tallies);
     return rc;
