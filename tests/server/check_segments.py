@@ -8,7 +8,6 @@ usage: check_segments.py BUILD SOURCE SEED
 import fcntl
 import gzip
 import hashlib
-import http.client
 import json
 import os
 import random
@@ -22,11 +21,11 @@ import tempfile
 import time
 import traceback
 import zipfile
-from urllib.parse import urlencode
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 
 import refdecode  # noqa: E402
+import serving  # noqa: E402
 import storebytes as sb  # noqa: E402
 from refsource import StoreError, open_source  # noqa: E402
 from refstore import thread_text  # noqa: E402
@@ -36,22 +35,14 @@ COUNT = {"meta": "records", "data": "groups", "health": "records"}
 IMMUTABLE = "public, max-age=31536000, immutable"
 
 
-class Server:
-    """A running `varve serve` over one store."""
+class Server(serving.Server):
+    """One that is asked for streams."""
 
     def __init__(self, varve, store):
-        self.process = subprocess.Popen([varve, "serve", store, "--no-index", "--listen", "127.0.0.1:0"],
-                                        stdout=subprocess.PIPE)
-        line = self.process.stdout.readline().decode()
-        assert line.startswith("listening on http://"), line
-        self.address = line.split("//")[1].strip().rstrip("/")
-        self.connection = http.client.HTTPConnection(self.address, timeout=120)
+        super().__init__(varve, store, "--no-index")
 
     def ask(self, path, headers=None, method="GET", **query):
-        self.connection.request(method, "/api/v1/streams" + path + ("?" + urlencode(query) if query else ""),
-                                headers=headers or {})
-        response = self.connection.getresponse()
-        return response.status, dict((k.lower(), v) for k, v in response.getheaders()), response.read()
+        return self.request("/api/v1/streams" + path, query, headers, method)
 
     def get(self, path, **query):
         status, _, body = self.ask(path, **query)
@@ -61,19 +52,6 @@ class Server:
     def code(self, path, **query):
         status, _, body = self.ask(path, **query)
         return status, json.loads(body).get("parameter")
-
-    def memory(self):
-        """The most that it has held, in KiB; 0 where a sanitizer keeps what is freed."""
-        with open(f"/proc/{self.process.pid}/maps") as file:
-            if re.search("lib[at]san", file.read()):
-                return 0
-        with open(f"/proc/{self.process.pid}/status") as file:
-            return next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
-
-    def stop(self):
-        self.connection.close()
-        self.process.terminate()
-        assert self.process.wait(60) == 0, "the server did not end well"
 
 
 def decode_health(data, euid, sequence):
@@ -427,10 +405,8 @@ def expected_use(root, alive, below=("",)):
 def store_answer(varve, root, **query):
     """What the command says, which is what the server says."""
     server = Server(varve, root)
-    server.connection.request("GET", "/api/v1/store" + ("?" + urlencode(query) if query else ""))
-    response = server.connection.getresponse()
-    body = response.read()
-    told = (response.status, response.headers["ETag"], response.headers["Cache-Control"])
+    status, headers, body = server.request("/api/v1/store", query)
+    told = (status, headers.get("etag"), headers.get("cache-control"))
     assert told == (200, None, "no-store"), told
     server.stop()
     scan = ["--scan"] if query.get("scan") == 1 else []
@@ -527,8 +503,7 @@ def test_many_objects(build, _source, work, _rng):
             os.close(os.open(os.path.join(directory, name + ".bamlvalue"), os.O_CREAT | os.O_WRONLY))
         server = Server(os.path.join(build, "varve"), made.root)
         for _ in range(2):
-            server.connection.request("GET", "/api/v1/store")
-            answer = json.loads(server.connection.getresponse().read())
+            answer = json.loads(server.request("/api/v1/store")[2])
         assert answer["disk"]["cas"] == {"files": count, "bytes": 0}, answer["disk"]
         peaks.append(server.memory())
         server.stop()

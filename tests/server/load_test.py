@@ -15,6 +15,10 @@ import sys
 import threading
 import time
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
+
+import serving  # noqa: E402
+
 PROGRAM = """
 local f, g
 function f(n) if n > 0 then f(n - 1) g(n - 1) end end
@@ -27,16 +31,10 @@ CROWD_DEPTH = 14
 NODE_BYTES = 160  # what a node of a table may take, beside the fold
 
 
-class Server:
+class Server(serving.Server):
     def __init__(self, varve, store):
-        self.process = subprocess.Popen([varve, "serve", store, "--no-index", "--memory", "4096", "--listen",
-                                         "127.0.0.1:0"], stdout=subprocess.PIPE)
-        self.address = self.process.stdout.readline().decode().split("//")[1].strip().rstrip("/")
+        super().__init__(varve, store, "--no-index", "--memory", "4096")
         self.proc = "/proc/%d/" % self.process.pid
-
-    def status(self, key):
-        with open(self.proc + "status", encoding="ascii") as f:
-            return next(int(line.split()[1]) for line in f if line.startswith(key + ":"))
 
     def resident(self):
         return self.status("VmRSS") * 1024

@@ -9,11 +9,9 @@ usage: openapi_test.py VARVE FIXTURES-DIRECTORY SCRATCH-DIRECTORY
 
 import fcntl
 import glob
-import http.client
 import json
 import os
 import re
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -23,6 +21,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import genstore  # noqa: E402
 import openapi  # noqa: E402
+import serving  # noqa: E402
 
 SEEDS = range(1, 5)
 ROWS = 6  # of each list that are looked at one by one
@@ -31,12 +30,9 @@ ZERO = "0" * 64
 GIVEN = {"q": ("a", "main", "spans")}  # values of parameters that are needed
 
 
-class Server:
+class Server(serving.Server):
     def __init__(self, varve, *arguments):
-        self.process = subprocess.Popen([varve, "serve", "--listen", "127.0.0.1:0", "--no-index", *arguments],
-                                        stdout=subprocess.PIPE)
-        self.address = self.process.stdout.readline().decode().split("//")[1].strip().rstrip("/")
-        self.connection = http.client.HTTPConnection(self.address, timeout=120)
+        super().__init__(varve, "--no-index", *arguments)
         self.document, self.faults, self.answers = None, [], 0
         self.document = openapi.Document(self.get("/api/v1/openapi.json")[1])
 
@@ -58,11 +54,6 @@ class Server:
     def want(self, condition, text):
         if not condition:
             self.faults.append(text)
-
-    def stop(self):
-        self.connection.close()
-        self.process.terminate()
-        self.want(self.process.wait(60) == 0, "the server's exit status")
 
 
 def words_of(parameter):

@@ -11,12 +11,12 @@ usage: check_compare.py VARVE FIRST_SEED SEEDS [STORE...]
 import os
 import random
 import sys
-import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 
 import genstore  # noqa: E402
 import refstore  # noqa: E402
+from serving import each_store  # noqa: E402
 from check_views import EDGES, METRICS, OVERFLOW, REASONS, U128_MAX, Check, Server  # noqa: E402
 
 NUMBERS = ("calls", "open", "errors", "cancelled", "self_ns", "inclusive_ns", "await_ns", "contexts")
@@ -660,7 +660,7 @@ def check_refusals(server, check):
         equal((path, query), status, server.ask(path, query)[0])
 
 
-def check_store(varve, path):
+def check_store(varve, path, _scratch, _seed):
     store = refstore.load_store(path)
     server = Server(varve, path)
     try:
@@ -722,28 +722,10 @@ class Build(genstore.Engine):
 PLAIN = genstore.Engine
 
 
-def main(arguments):
-    varve, first, count, stores = arguments[0], int(arguments[1]), int(arguments[2]), arguments[3:]
-    failed = 0
-    print("1..%d" % (len(stores) + count))
-    for at in range(len(stores) + count):
-        with tempfile.TemporaryDirectory() as scratch:
-            seed = first + at - len(stores)
-            if at < len(stores):
-                name, path = os.path.basename(stores[at]), stores[at]
-            else:
-                name, path = "seed %d" % seed, os.path.join(scratch, ".baml", "profiles-v1")
-                genstore.Engine = PLAIN if seed % 4 == 0 else Build
-                genstore.build(seed, scratch, damages=None if seed % 3 == 0 else 0)
-            try:
-                check_store(varve, path)
-                print("ok %d - %s" % (at + 1, name))
-            except AssertionError as fault:
-                failed += 1
-                print("not ok %d - %s\n# %s" % (at + 1, name, str(fault).replace("\n", "\n# ")))
-            sys.stdout.flush()
-    return 1 if failed else 0
+def build(seed, scratch):
+    genstore.Engine = PLAIN if seed % 4 == 0 else Build
+    genstore.build(seed, scratch, damages=None if seed % 3 == 0 else 0)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(each_store(sys.argv[1:], check_store, build))

@@ -4,17 +4,15 @@
 usage: check_context.py VARVE FIRST_SEED SEEDS [STORE...]
 """
 
-import os
 import sys
-import tempfile
 
 import check_views
 from check_calls import Calls, number, ratio_agrees
 from check_views import INCOMPLETE, OPEN, ORPHAN, OVERFLOW, UNDEFINED, U128_MAX, Check, Server
 
-import genstore
 import refstore
 from refstore import call_text
+from serving import each_store
 
 WORDS = ((OPEN, "open"), (OVERFLOW, "overflow"), (ORPHAN, "parent_missing"), (UNDEFINED, "undefined"),
          (INCOMPLETE, "timing_incomplete"))
@@ -159,7 +157,7 @@ def check_where(server, executions):
         assert server.code("/api/v1/contexts/" + name) == 400, name
 
 
-def check_store(varve, path):
+def check_store(varve, path, _scratch, _seed):
     store = refstore.load_store(path)
     server = Server(varve, path)
     executions = []
@@ -174,26 +172,5 @@ def check_store(varve, path):
         server.stop()
 
 
-def main(arguments):
-    varve, first, count, stores = arguments[0], int(arguments[1]), int(arguments[2]), arguments[3:]
-    failed = 0
-    print("1..%d" % (len(stores) + count))
-    for at in range(len(stores) + count):
-        with tempfile.TemporaryDirectory() as scratch:
-            name, path = "seed %d" % (first + at - len(stores)), os.path.join(scratch, ".baml", "profiles-v1")
-            if at < len(stores):
-                name = path = stores[at]
-            else:
-                genstore.build(first + at - len(stores), scratch)
-            try:
-                check_store(varve, path)
-                print("ok %d - %s" % (at + 1, os.path.basename(name)))
-            except AssertionError as fault:
-                failed += 1
-                print("not ok %d - %s\n# %s" % (at + 1, os.path.basename(name), str(fault).replace("\n", "\n# ")))
-            sys.stdout.flush()
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(each_store(sys.argv[1:], check_store))

@@ -7,7 +7,6 @@ At the end the first state is asked for again by its as_of token, where the serv
 usage: check_growth.py VARVE FIRST_SEED SEEDS
 """
 
-import http.client
 import json
 import os
 import random
@@ -15,37 +14,28 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from urllib.parse import urlencode
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 
 import genstore  # noqa: E402
+import serving  # noqa: E402
 
 PARTS = ("spans", "errors", "threads")
 
 
-class Pair:
+class Pair(serving.Server):
     """A server over a store, and the command that looks at it anew each time."""
 
     def __init__(self, varve, store):
+        super().__init__(varve, store)
         self.varve, self.store = varve, store
-        self.process = subprocess.Popen([varve, "serve", store, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE)
-        line = self.process.stdout.readline().decode()
-        self.connection = http.client.HTTPConnection(line.split("//")[1].strip().rstrip("/"), timeout=120)
 
     def get(self, path, **query):
-        self.connection.request("GET", path + ("?" + urlencode(query) if query else ""))
-        response = self.connection.getresponse()
-        return response.status, response.read()
+        return self.request(path, query)[::2]
 
     def command(self, *words):
         done = subprocess.run([self.varve, *words, "--json", "--store", self.store], stdout=subprocess.PIPE, check=True)
         return done.stdout
-
-    def stop(self):
-        self.connection.close()
-        self.process.terminate()
-        assert self.process.wait(30) == 0
 
 
 def wait_for(pair, wanted):

@@ -12,7 +12,6 @@ import subprocess
 import sys
 import tempfile
 
-from check_many import memory
 from check_views import Server
 
 import storebytes as sb
@@ -77,13 +76,13 @@ def peak_of_command(varve, peak, directory, scratch):
 
 
 def peak_of_server(varve, directory):
-    """None where a sanitizer keeps what is freed."""
+    """0 where it can't be told."""
     server = Server(varve, directory)
     try:
         for path in ("/api/v1/executions", "/api/v1/executions/latest", "/api/v1/executions/latest/spans"):
             server.get(path)
         server.get("/api/v1/functions", execution="latest")
-        return memory(server)
+        return server.memory()
     finally:
         server.stop()
 
@@ -97,17 +96,12 @@ def segments(varve, peak, count, scratch):
             recording.commit()
         recording.end()
         server = peak_of_server(varve, recording.directory)
-        if server is None:
+        if not server:
             return
         found.append((peak_of_command(varve, peak, recording.directory, scratch), server))
     for at, who in enumerate(("varve show", "varve serve")):
         few, many = found[0][at], found[1][at]
         yield "%s: %d KiB for %d segments, %d KiB for %d" % (who, few, count, many, TIMES * count), many <= few * 1.1
-
-
-def resident(server):
-    with open("/proc/%d/status" % server.process.pid) as file:
-        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
 
 
 def replay(varve, commits, scratch):
@@ -118,7 +112,7 @@ def replay(varve, commits, scratch):
     recording.commit()
     server = Server(varve, recording.directory)
     try:
-        if memory(server) is None:
+        if not server.memory():
             return
         warm, calls = None, None
         for at in range(2, commits + 1):
@@ -126,13 +120,13 @@ def replay(varve, commits, scratch):
             if at % 2 == 0 and (at <= WARM or at % 20 == 0):
                 calls = server.get("/api/v1/executions")["items"][0]["total_calls"]
             if at == WARM:
-                warm = resident(server)
+                warm = server.status("VmRSS")
         for _ in range(1000):
             calls = server.get("/api/v1/executions")["items"][0]["total_calls"]
             if calls == 500 + ROWS * (commits - 1):
                 break
         yield "all commits are seen", calls == 500 + ROWS * (commits - 1)
-        now = resident(server)
+        now = server.status("VmRSS")
         most = warm * 1.1 + (commits - WARM) * EACH / 1024
         yield "%d KiB after %d commits, %d KiB after %d" % (warm, WARM, now, commits), now <= most
     finally:

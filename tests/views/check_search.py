@@ -8,21 +8,18 @@ usage: check_search.py VARVE FIRST_SEED SEEDS [STORE...]
 """
 
 import hashlib
-import http.client
 import os
 import random
-import subprocess
 import sys
 import tarfile
-import tempfile
 
 from check_views import Server
 from check_calls import capture_text
 
-import genstore
 import refstore
 from refsource import StoreError
 from refstore import call_text, runtime_text, thread_text
+from serving import each_store
 
 TYPES = ("function", "execution", "thread", "error", "span")
 KINDS = ("fresh", "rethrow")
@@ -30,17 +27,6 @@ SOURCES = ("bytecode", "native_call", "engine_call", "future_resume")
 HOSTILE = ("\"", "'", "%", "_", "*", "a\"b", "' OR '1'='1", "NEAR(a b)", "a AND b", "-a", "^a", "{a}", "\\", "\x7f",
            "ab", "\x1b[", "; DROP TABLE summary; --", "x" * 256, "\ufffd\uffff", "\u8a08")
 NOWHERE = ("no such text anywhere", "zzzzzzzz")
-
-
-class Asked(Server):
-    """A server with options."""
-
-    def __init__(self, varve, store, *options):
-        self.process = subprocess.Popen([varve, "serve", store, "--listen", "127.0.0.1:0", *options],
-                                        stdout=subprocess.PIPE)
-        line = self.process.stdout.readline().decode()
-        assert line.startswith("listening on http://"), line
-        self.connection = http.client.HTTPConnection(line.split("//")[1].strip().rstrip("/"), timeout=120)
 
 
 def folded(text):
@@ -218,7 +204,7 @@ def check_links(server, items):
 
 def check_store(varve, path, scratch, rng):
     store = refstore.load_store(path)
-    first = Asked(varve, path, "--no-index")
+    first = Server(varve, path, "--no-index")
     try:
         texts = Texts(first, store)
         words = texts.words(rng)
@@ -237,7 +223,7 @@ def check_store(varve, path, scratch, rng):
     finally:
         first.stop()
     for options in (("--index", os.path.join(scratch, "index")),) * 2 + (("--index", ":memory:"),):
-        server = Asked(varve, path, *options)
+        server = Server(varve, path, *options)
         try:
             for at, word in enumerate(words):
                 items, answer = ask(server, 1000, q=word)
@@ -254,27 +240,9 @@ def unpack(path, scratch):
     return next(d for d, names, _ in os.walk(scratch) if "streams" in names)
 
 
-def main(arguments):
-    varve, first, count, stores = arguments[0], int(arguments[1]), int(arguments[2]), arguments[3:]
-    failed = 0
-    print("1..%d" % (len(stores) + count))
-    for at in range(len(stores) + count):
-        with tempfile.TemporaryDirectory() as scratch:
-            seed = first + at - len(stores)
-            name, path = "seed %d" % seed, os.path.join(scratch, ".baml", "profiles-v1")
-            if at < len(stores):
-                name, path = os.path.basename(stores[at]), unpack(stores[at], scratch)
-            else:
-                genstore.build(seed, scratch)
-            try:
-                check_store(varve, path, scratch, random.Random(at))
-                print("ok %d - %s" % (at + 1, name))
-            except AssertionError as fault:
-                failed += 1
-                print("not ok %d - %s\n# %s" % (at + 1, name, str(fault).replace("\n", "\n# ")))
-            sys.stdout.flush()
-    return 1 if failed else 0
+def check_each(varve, path, scratch, seed):
+    check_store(varve, unpack(path, scratch) if seed is None else path, scratch, random.Random(seed or 0))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(each_store(sys.argv[1:], check_each))

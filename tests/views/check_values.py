@@ -14,13 +14,13 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from urllib.parse import urlencode
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 
 import genstore  # noqa: E402
 import refstore  # noqa: E402
 import refvalue  # noqa: E402
+import serving  # noqa: E402
 import storebytes as sb  # noqa: E402
 from refvalue import Pairs  # noqa: E402
 
@@ -29,35 +29,15 @@ WIDE = {"max_depth": 64, "max_bytes": 4 * 2**20}
 LIMIT = 64 * 2**20
 
 
-class Server:
-    """A running `varve serve` over one store."""
-
-    def __init__(self, varve, store):
-        self.process = subprocess.Popen([varve, "serve", store, "--listen", "127.0.0.1:0"], stdout=subprocess.PIPE)
-        line = self.process.stdout.readline().decode()
-        assert line.startswith("listening on http://"), line
-        self.address = line.split("//")[1].strip().rstrip("/")
-        self.connection = http.client.HTTPConnection(self.address, timeout=120)
+class Server(serving.Server):
+    """One that is asked for values."""
 
     def ask(self, resource, headers=None, method="GET", **query):
-        self.connection.request(method, "/api/v1/values/" + resource + ("?" + urlencode(query) if query else ""),
-                                headers=headers or {})
-        response = self.connection.getresponse()
-        return response.status, dict((k.lower(), v) for k, v in response.getheaders()), response.read()
+        return self.request("/api/v1/values/" + resource, query, headers, method)
 
     def get(self, resource, **query):
         status, _, body = self.ask(resource, **query)
         return status, json.loads(body, object_pairs_hook=Pairs)
-
-    def memory(self):
-        """The most that it has held, in KiB."""
-        with open(f"/proc/{self.process.pid}/status") as file:
-            return next(int(line.split()[1]) for line in file if line.startswith("VmHWM"))
-
-    def stop(self):
-        self.connection.close()
-        self.process.terminate()
-        assert self.process.wait(60) == 0, "the server did not end well"
 
 
 class Store:
