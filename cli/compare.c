@@ -24,7 +24,7 @@ const char *vv_cli_count_change(char out[VV_CELL], vv_u128 base, vv_u128 head)
     return change(out, base, head, vv_cli_count);
 }
 
-const char *vv_cli_duration_change(char out[VV_CELL], vv_u128 base, vv_u128 head)
+static const char *duration_change(char out[VV_CELL], vv_u128 base, vv_u128 head)
 {
     return change(out, base, head, vv_cli_duration);
 }
@@ -40,18 +40,18 @@ static vv_paint paint_of(vv_u128 base, vv_u128 head)
     return head > base ? VV_PAINT_BAD : head < base ? VV_PAINT_GOOD : VV_PAINT_NONE;
 }
 
-static void add_number(vv_cli_table *t, bool known, bool time, vv_u128 v)
+void vv_cli_cell_number(vv_cli_table *t, vv_paint paint, bool known, bool time, vv_u128 v)
 {
     char text[VV_CELL];
-    vv_cli_cell(t, VV_PAINT_NONE, "%s", !known ? "?" : time ? vv_cli_duration(text, v) : vv_cli_count(text, v));
+    vv_cli_cell(t, paint, "%s", !known ? "?" : time ? vv_cli_duration(text, v) : vv_cli_count(text, v));
 }
 
-static void add_change(vv_cli_table *t, bool known, bool time, vv_u128 base, vv_u128 head)
+void vv_cli_cell_change(vv_cli_table *t, bool known, bool time, vv_u128 base, vv_u128 head)
 {
     char text[VV_CELL];
     if (known)
         vv_cli_cell(t, paint_of(base, head), "%s",
-                    time ? vv_cli_duration_change(text, base, head) : vv_cli_count_change(text, base, head));
+                    time ? duration_change(text, base, head) : vv_cli_count_change(text, base, head));
     else
         vv_cli_cell(t, VV_PAINT_NONE, "?");
 }
@@ -76,12 +76,12 @@ static void add_row(vv_cli_table *t, const vv_scope *s, const vv_function_group 
     bool has_base = vv_scope_number_known(s, g->on, VV_SIDE_BASE);
     bool has_head = vv_scope_number_known(s, g->on, VV_SIDE_HEAD), both = has_base && has_head, time = is_time(by);
     vv_u128 from = vv_function_value(base, by), to = vv_function_value(head, by);
-    add_change(t, both, time, from, to);
+    vv_cli_cell_change(t, both, time, from, to);
     add_part(t, both, from, to);
-    add_number(t, has_base, time, from);
-    add_number(t, has_head, time, to);
-    add_change(t, both, false, base->calls, head->calls);
-    add_change(t, both, false, base->errors, head->errors);
+    vv_cli_cell_number(t, VV_PAINT_NONE, has_base, time, from);
+    vv_cli_cell_number(t, VV_PAINT_NONE, has_head, time, to);
+    vv_cli_cell_change(t, both, false, base->calls, head->calls);
+    vv_cli_cell_change(t, both, false, base->errors, head->errors);
     vv_cli_cell(t, states[state].paint, "%s", states[state].word);
     vv_cli_cell_function(t, &g->function);
 }
@@ -117,7 +117,7 @@ static void print_foot(const vv_scope *s, size_t changed, size_t rows, size_t sh
     print_side("head", s, VV_SIDE_HEAD);
     if (s->known[VV_SIDE_BASE] && s->known[VV_SIDE_HEAD])
         printf("change: %s calls, self %s; ", vv_cli_count_change(calls, base->calls, head->calls),
-               vv_cli_duration_change(self, base->self_ns, head->self_ns));
+               duration_change(self, base->self_ns, head->self_ns));
     printf("%zu of %zu functions changed%s\n", changed, rows, shown < changed ? ", the first ones are shown" : "");
     if (!vv_scope_absence_known(s, VV_SIDE_BASE) || !vv_scope_absence_known(s, VV_SIDE_HEAD))
         printf("? is not known: the recording of a side is not complete, and its numbers are lower bounds\n");

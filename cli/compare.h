@@ -6,7 +6,10 @@
 
 /* "+1,234", "-1.2 ms", "0"; sign in text. */
 const char *vv_cli_count_change(char out[VV_CELL], vv_u128 base, vv_u128 head);
-const char *vv_cli_duration_change(char out[VV_CELL], vv_u128 base, vv_u128 head);
+
+/* Cells: "?" where it is not known; more is painted as worse. time: nanoseconds, and not a count. */
+void vv_cli_cell_number(vv_cli_table *t, vv_paint paint, bool known, bool time, vv_u128 v);
+void vv_cli_cell_change(vv_cli_table *t, bool known, bool time, vv_u128 base, vv_u128 head);
 
 /* The table of functions that changed, the first `limit` of them, and a line of totals and evidence. */
 void vv_cli_print_function_changes(const vv_scope *s, const vv_function_groups *g, vv_function_sort by, uint64_t limit);

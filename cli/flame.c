@@ -15,12 +15,6 @@ static bool is_time(vv_metric m)
     return m != VV_METRIC_CALLS && m != VV_METRIC_ERRORS;
 }
 
-static void add_number(vv_cli_table *t, vv_paint paint, bool known, bool time, vv_u128 v)
-{
-    char text[VV_CELL];
-    vv_cli_cell(t, paint, "%s", !known ? "?" : time ? vv_cli_duration(text, v) : vv_cli_count(text, v));
-}
-
 /* A bar of the share; the smallest that is not nothing is a dot. */
 static void add_bar(vv_cli_table *t, vv_u128 v, vv_u128 whole)
 {
@@ -67,18 +61,13 @@ static void add_sides(vv_cli_table *t, const vv_flame_view *v, size_t at)
     vv_metric m = v->plan.options.metric;
     vv_sliver sides[VV_SIDES];
     bool on[VV_SIDES];
-    char text[VV_CELL];
     vv_flame_view_sides(v, at, sides, on);
     bool has_base = vv_scope_number_known(scope, on, VV_SIDE_BASE);
     bool has_head = vv_scope_number_known(scope, on, VV_SIDE_HEAD);
     vv_u128 base = vv_sliver_value(&sides[VV_SIDE_BASE], m), head = vv_sliver_value(&sides[VV_SIDE_HEAD], m);
-    add_number(t, VV_PAINT_NONE, has_base, is_time(m), base);
-    add_number(t, VV_PAINT_NONE, has_head, is_time(m), head);
-    if (!has_base || !has_head)
-        vv_cli_cell(t, VV_PAINT_NONE, "?");
-    else
-        vv_cli_cell(t, head > base ? VV_PAINT_BAD : head < base ? VV_PAINT_GOOD : VV_PAINT_NONE, "%s",
-                    is_time(m) ? vv_cli_duration_change(text, base, head) : vv_cli_count_change(text, base, head));
+    vv_cli_cell_number(t, VV_PAINT_NONE, has_base, is_time(m), base);
+    vv_cli_cell_number(t, VV_PAINT_NONE, has_head, is_time(m), head);
+    vv_cli_cell_change(t, has_base && has_head, is_time(m), base, head);
 }
 
 static void add_row(vv_cli_table *t, const vv_flame_view *v, size_t at, uint32_t level)
@@ -89,10 +78,10 @@ static void add_row(vv_cli_table *t, const vv_flame_view *v, size_t at, uint32_t
     if (v->c.scope.compares) {
         add_sides(t, v, at);
     } else {
-        add_number(t, VV_PAINT_NONE, true, true, s.inclusive_ns);
-        add_number(t, VV_PAINT_NONE, true, true, s.self_ns);
-        add_number(t, VV_PAINT_NONE, true, false, s.calls);
-        add_number(t, s.errors ? VV_PAINT_BAD : VV_PAINT_NONE, true, false, s.errors);
+        vv_cli_cell_number(t, VV_PAINT_NONE, true, true, s.inclusive_ns);
+        vv_cli_cell_number(t, VV_PAINT_NONE, true, true, s.self_ns);
+        vv_cli_cell_number(t, VV_PAINT_NONE, true, false, s.calls);
+        vv_cli_cell_number(t, s.errors ? VV_PAINT_BAD : VV_PAINT_NONE, true, false, s.errors);
     }
     if (whole)
         vv_cli_cell(t, VV_PAINT_NONE, "%.1f%%", 100 * (double)value / (double)whole);
@@ -117,9 +106,7 @@ static void print_foot(const vv_flame_view *v)
     if (v->drawing.filtered.nodes || v->drawing.filtered.calls)
         printf("filtered: %llu contexts, %s calls; ", (unsigned long long)v->drawing.filtered.nodes,
                vv_cli_count(calls, v->drawing.filtered.calls));
-    printf("evidence ");
-    vv_cli_print_painted(vv_cli_verdict_paint(s->evidence.verdict), vv_verdict_name(s->evidence.verdict));
-    printf("\n");
+    vv_cli_print_evidence(s->evidence.verdict);
 }
 
 static void print_table(const vv_flame_view *v)
@@ -132,12 +119,11 @@ static void print_table(const vv_flame_view *v)
     vv_cli_table *t = v->c.scope.compares ? vv_cli_table_new(compared, VV_ARRAY_LEN(compared))
                                           : vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
     uint32_t *level = malloc((f->row_count + 1) * sizeof *level);
-    for (size_t i = 0; t && level && i < f->row_count; i++) {
+    for (size_t i = 0; level && i < f->row_count; i++) {
         level[i] = f->rows[i].parent == VV_NONE ? 0 : level[f->rows[i].parent] + 1;
         add_row(t, v, i, level[i]);
     }
-    if (t && level && f->row_count)
-        vv_cli_table_print(t);
+    vv_cli_table_print(t);
     print_foot(v);
     free(level);
     vv_cli_table_free(t);
