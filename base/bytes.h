@@ -255,6 +255,12 @@ static inline void vv_wr_bytes(vv_wr *w, const void *src, size_t n)
         memcpy(p, src, n);
 }
 
+/* Without the NUL. */
+static inline void vv_wr_cstr(vv_wr *w, const char *text)
+{
+    vv_wr_bytes(w, text, strlen(text));
+}
+
 static inline void vv_wr_u8(vv_wr *w, uint8_t v)
 {
     uint8_t *p = vv_wr_take(w, 1);

@@ -14,7 +14,7 @@ static void put_steps(vv_wr *w, const vv_value_path *p)
         const vv_path_step *s = &p->steps[i];
         if (s->is_index) {
             snprintf(digits, sizeof digits, "[%llu]", (unsigned long long)s->index);
-            vv_wr_bytes(w, digits, strlen(digits));
+            vv_wr_cstr(w, digits);
             continue;
         }
         vv_wr_bytes(w, "[\"", 2);

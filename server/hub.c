@@ -374,11 +374,6 @@ void vv_follower_free(vv_follower *f)
     free(f);
 }
 
-static void put(vv_wr *w, const char *text)
-{
-    vv_wr_bytes(w, text, strlen(text));
-}
-
 /* Taken under the lock, and written without it: a state may be long, and who finds a change waits for nobody. */
 typedef struct {
     vv_feed *feed; /* NULL: there is none to be told */
@@ -412,14 +407,14 @@ static void write_news(vv_follower *f, const news *n)
         char cursor[VV_FEED_CURSOR];
         vv_feed_cursor(n->feed, vv_feed_now(n->feed), cursor);
         if (n->first)
-            put(&f->out, "retry: 1000\n");
-        put(&f->out, n->since ? "event: change\nid: " : "event: snapshot\nid: ");
-        put(&f->out, cursor);
-        put(&f->out, "\ndata: ");
+            vv_wr_cstr(&f->out, "retry: 1000\n");
+        vv_wr_cstr(&f->out, n->since ? "event: change\nid: " : "event: snapshot\nid: ");
+        vv_wr_cstr(&f->out, cursor);
+        vv_wr_cstr(&f->out, "\ndata: ");
     }
     write_object(n, &f->out);
     if (f->form != VV_FOLLOW_ONCE)
-        put(&f->out, f->form == VV_FOLLOW_EVENTS ? "\n\n" : "\n");
+        vv_wr_cstr(&f->out, f->form == VV_FOLLOW_EVENTS ? "\n\n" : "\n");
 }
 
 /* Nothing has changed: a sign of life, or the end of a long poll. */
@@ -427,7 +422,7 @@ static news take_quiet(vv_follower *f)
 {
     if (f->form == VV_FOLLOW_ONCE)
         return take_news(f);
-    put(&f->out, f->form == VV_FOLLOW_EVENTS ? (f->begun ? ":\n\n" : "retry: 1000\n\n") : "\n");
+    vv_wr_cstr(&f->out, f->form == VV_FOLLOW_EVENTS ? (f->begun ? ":\n\n" : "retry: 1000\n\n") : "\n");
     return (news){0};
 }
 

@@ -72,35 +72,30 @@ void vv_page_meta(vv_json *j, const vv_page_facts *facts)
     vv_json_end_obj(j);
 }
 
-static void put(vv_wr *w, const char *text)
-{
-    vv_wr_bytes(w, text, strlen(text));
-}
-
 /* In single quotes for a shell. */
 static void put_quoted(vv_wr *w, const char *text)
 {
-    put(w, "'");
+    vv_wr_cstr(w, "'");
     for (; *text; text++) {
         if (*text == '\'')
-            put(w, "'\\'");
+            vv_wr_cstr(w, "'\\'");
         vv_wr_u8(w, (uint8_t)*text);
     }
-    put(w, "'");
+    vv_wr_cstr(w, "'");
 }
 
 static void line(vv_wr *w, const vv_page_facts *facts, const char *target)
 {
-    put(w, "  curl -s ");
+    vv_wr_cstr(w, "  curl -s ");
     if (facts->socket) {
-        put(w, "--unix-socket ");
+        vv_wr_cstr(w, "--unix-socket ");
         put_quoted(w, facts->socket);
-        put(w, " ");
+        vv_wr_cstr(w, " ");
     }
-    put(w, "'");
-    put(w, facts->base);
-    put(w, target);
-    put(w, "'\n");
+    vv_wr_cstr(w, "'");
+    vv_wr_cstr(w, facts->base);
+    vv_wr_cstr(w, target);
+    vv_wr_cstr(w, "'\n");
 }
 
 void vv_page_text(vv_wr *w, const vv_page_facts *facts)
@@ -109,17 +104,17 @@ void vv_page_text(vv_wr *w, const vv_page_facts *facts)
         "/api/v1/meta", "/api/v1/executions", "/api/v1/executions/latest",
         "/api/v1/functions?execution=latest&sort=self_ns&limit=10",
         "/api/v1/flame?execution=latest&metric=inclusive_ns&width=1200", "/api/v1/streams"};
-    put(w, "varve " PACKAGE_VERSION ": shows what recorded programs did. ");
+    vv_wr_cstr(w, "varve " PACKAGE_VERSION ": shows what recorded programs did. ");
     if (facts->socket)
-        put(w, "Ask here:\n\n");
+        vv_wr_cstr(w, "Ask here:\n\n");
     else {
-        put(w, "Open ");
-        put(w, facts->base);
-        put(w, "/ in a browser, or ask here:\n\n");
+        vv_wr_cstr(w, "Open ");
+        vv_wr_cstr(w, facts->base);
+        vv_wr_cstr(w, "/ in a browser, or ask here:\n\n");
     }
     for (size_t i = 0; i < VV_ARRAY_LEN(targets); i++)
         line(w, facts, targets[i]);
     if (!facts->has_store)
-        put(w, "\nThere is no store yet. Record a program (`varve-lua SCRIPT`, or any program that uses libvarve); "
-               "this server shows it as soon as it is there.\n");
+        vv_wr_cstr(w, "\nThere is no store yet. Record a program (`varve-lua SCRIPT`, or any program that uses "
+                      "libvarve); this server shows it as soon as it is there.\n");
 }

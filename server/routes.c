@@ -201,21 +201,16 @@ const vv_route *vv_route_find(const char *path, vv_route_ids *ret)
     return NULL;
 }
 
-static void put(vv_wr *w, const char *text)
-{
-    vv_wr_bytes(w, text, strlen(text));
-}
-
 void vv_route_template(const vv_route *r, vv_wr *w)
 {
     const char *before = "{?";
-    put(w, r->path);
+    vv_wr_cstr(w, r->path);
     for (const vv_route_param *p = r->params; p && p->name; p++, before = ",") {
-        put(w, before);
-        put(w, p->name);
+        vv_wr_cstr(w, before);
+        vv_wr_cstr(w, p->name);
         if (p->repeatable)
-            put(w, "*");
+            vv_wr_cstr(w, "*");
     }
     if (r->params)
-        put(w, "}");
+        vv_wr_cstr(w, "}");
 }
