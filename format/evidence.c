@@ -9,38 +9,6 @@ static const char terminal_magic[8] = {'B', 'A', 'M', 'L', 'T', 'E', 'R', '1'};
 enum { ERROR_VERSION = 1, FACT_MIN = 5 };
 enum { ROLES = 2, CALL_STATUSES = 4, THREAD_STATUSES = 3, ERROR_KINDS = 2, ERROR_SOURCES = 4, THREAD_KINDS = 2 };
 
-const char *vv_value_loss_name(unsigned code)
-{
-    static const char *const names[VV_VALUE_LOSSES] = {
-        "ValueMemoryExceeded",
-        "ValueAttemptTransportExceeded",
-        "ErrorCaptureAttemptTransportExceeded",
-        "ValueTooLarge",
-        "CopyFailed",
-        "EncodeFailed",
-        "CasWriteFailed",
-        "CasConflict",
-        "DiskGuardExceeded",
-        "EvidenceSegmentPublishFailed",
-        "StoreUnavailable",
-    };
-    return code < VV_VALUE_LOSSES ? names[code] : NULL;
-}
-
-const char *vv_capture_loss_name(unsigned code)
-{
-    static const char *const names[VV_CAPTURE_LOSSES] = {
-        "ErrorCaptureAttemptTransportExceeded",
-        "MissingStructuralJoin",
-        "StartUncommitted",
-        "EvidenceQueueFull",
-        "EvidenceSegmentPublishFailed",
-        "DiskGuardExceeded",
-        "StoreUnavailable",
-    };
-    return code < VV_CAPTURE_LOSSES ? names[code] : NULL;
-}
-
 const char *vv_call_status_name(vv_call_status s)
 {
     static const char *const names[CALL_STATUSES] = {"Ok", "Errored", "Cancelled", "Exited"};

@@ -52,10 +52,6 @@ typedef struct {
     vv_cid cid;
 } vv_value_state;
 
-/* The loss reasons by name ("ValueMemoryExceeded"); NULL for a code out of range. */
-const char *vv_value_loss_name(unsigned code);
-const char *vv_capture_loss_name(unsigned code);
-
 enum { VV_ROLE_INPUT = 1, VV_ROLE_OUTPUT = 2, VV_ROLE_ERROR = 4, VV_ROLES_ALL = 7 };
 enum { VV_REASON_ROOT = 1, VV_REASON_LLM = 2, VV_REASON_MANUAL = 4, VV_REASONS_ALL = 7 };
 

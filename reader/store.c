@@ -199,21 +199,6 @@ vv_code vv_store_update(vv_store **ret, const vv_store *former, const vv_changes
     return finish_store(ret, s, rc);
 }
 
-static bool same_plane(uint64_t high_a, const vv_range *a, size_t count_a, uint64_t high_b, const vv_range *b,
-                       size_t count_b)
-{
-    return high_a == high_b && count_a == count_b && (count_a == 0 || memcmp(a, b, count_a * sizeof *a) == 0);
-}
-
-/* The contiguous high waters follow from the runs. */
-bool vv_stream_same(const vv_stream *a, const vv_stream *b)
-{
-    return a->core == b->core
-        || (a->alive == b->alive
-            && same_plane(a->meta_high, a->meta_bad, a->meta_bad_count, b->meta_high, b->meta_bad, b->meta_bad_count)
-            && same_plane(a->data_high, a->data_bad, a->data_bad_count, b->data_high, b->data_bad, b->data_bad_count));
-}
-
 size_t vv_store_bytes(const vv_store *s, const vv_store *former)
 {
     size_t n = sizeof *s + s->stream_count * sizeof *s->streams;

@@ -100,8 +100,6 @@ VV_MUST_CHECK vv_code vv_stream_orphans(const vv_store *s, const vv_stream *stre
 
 /* Binary search. NULL where absent. */
 const vv_stream *vv_store_stream(const vv_store *s, const vv_euid *euid);
-/* Nothing about a stream differs that the generation goes by. */
-bool vv_stream_same(const vv_stream *a, const vv_stream *b);
 /* Memory that this look holds and the former one (may be NULL) does not; about. */
 size_t vv_store_bytes(const vv_store *s, const vv_store *former);
 /* Nothing at all was read anew between the two looks. */

@@ -275,14 +275,6 @@ unsigned vv_hub_places(const vv_hub *h)
     return h->places;
 }
 
-unsigned vv_hub_count(vv_hub *h)
-{
-    pthread_mutex_lock(&h->lock);
-    unsigned n = h->count;
-    pthread_mutex_unlock(&h->lock);
-    return n;
-}
-
 static vv_follower *new_follower(vv_hub *h, vv_follow_form form)
 {
     vv_follower *f = calloc(1, sizeof *f);

@@ -61,6 +61,3 @@ void vv_follower_free(vv_follower *f);
  * waited for. always: even that nothing has changed. Without memory w is not ok.
  */
 bool vv_hub_tell(vv_hub *h, vv_str cursor, bool always, vv_wr *w);
-
-/* How many follow now. Any thread. */
-unsigned vv_hub_count(vv_hub *h);

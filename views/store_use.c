@@ -225,7 +225,7 @@ static void orphans_json(vv_json *j, const vv_orphans *o, bool scanned)
     vv_json_end_obj(j);
 }
 
-vv_code vv_query_scan(vv_query *q, bool *ret, vv_error *err)
+static vv_code read_scan(vv_query *q, bool *ret, vv_error *err)
 {
     static const char *const words[] = {"0", "1"};
     unsigned scan = 0;
@@ -242,7 +242,7 @@ vv_code vv_view_store(vv_json *j, vv_query *q, vv_error *err)
     bool scan = false;
     vv_code rc = vv_query_check(q, names, err);
     if (rc == VV_OK)
-        rc = vv_query_scan(q, &scan, err);
+        rc = read_scan(q, &scan, err);
     if (rc == VV_OK)
         rc = vv_store_use_of(&use, q->look, err);
     if (rc == VV_OK && scan)

@@ -49,8 +49,5 @@ typedef struct {
 /* Reads all data segments' groups. */
 VV_MUST_CHECK vv_code vv_orphans_of(vv_orphans *ret, const vv_look *look, vv_error *err);
 void vv_orphans_done(vv_orphans *o); /* accepts a zeroed one */
-
-/* The parameter scan. */
-VV_MUST_CHECK vv_code vv_query_scan(vv_query *q, bool *ret, vv_error *err);
 /* /store: scan. */
 VV_MUST_CHECK vv_code vv_view_store(vv_json *j, vv_query *q, vv_error *err);

@@ -339,12 +339,6 @@ END_TEST
 
 START_TEST(names_of_codes)
 {
-    ck_assert_str_eq(vv_value_loss_name(0), "ValueMemoryExceeded");
-    ck_assert_str_eq(vv_value_loss_name(10), "StoreUnavailable");
-    ck_assert_ptr_null(vv_value_loss_name(11));
-    ck_assert_str_eq(vv_capture_loss_name(1), "MissingStructuralJoin");
-    ck_assert_str_eq(vv_capture_loss_name(6), "StoreUnavailable");
-    ck_assert_ptr_null(vv_capture_loss_name(7));
     ck_assert_str_eq(vv_call_status_name(VV_CALL_EXITED), "Exited");
     ck_assert_str_eq(vv_thread_status_name(VV_THREAD_ERRORED), "Errored");
     ck_assert_ptr_null(vv_call_status_name((vv_call_status)4));

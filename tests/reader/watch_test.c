@@ -44,6 +44,21 @@ static int hold(rig *r, const vv_euid *euid)
     return test_hold(r->root, euid);
 }
 
+static bool same_plane(uint64_t high_a, const vv_range *a, size_t count_a, uint64_t high_b, const vv_range *b,
+                       size_t count_b)
+{
+    return high_a == high_b && count_a == count_b && (count_a == 0 || memcmp(a, b, count_a * sizeof *a) == 0);
+}
+
+/* Nothing differs that the generation goes by; the contiguous high waters follow from the runs. */
+static bool same_stream(const vv_stream *a, const vv_stream *b)
+{
+    return a->core == b->core
+        || (a->alive == b->alive
+            && same_plane(a->meta_high, a->meta_bad, a->meta_bad_count, b->meta_high, b->meta_bad, b->meta_bad_count)
+            && same_plane(a->data_high, a->data_bad, a->data_bad_count, b->data_high, b->data_bad, b->data_bad_count));
+}
+
 /* A look at everything, which must be what the watch's looks have come to. */
 static void check_whole(rig *r)
 {
@@ -58,7 +73,7 @@ static void check_whole(rig *r)
         ck_assert_uint_eq(a->data_high, b->data_high);
         ck_assert_uint_eq(a->data_contiguous, b->data_contiguous);
         ck_assert_uint_eq(a->execution_count, b->execution_count);
-        ck_assert(vv_stream_same(a, b));
+        ck_assert(same_stream(a, b));
     }
     ck_assert_mem_eq(whole->generation, r->store->generation, sizeof whole->generation);
     vv_store_free(whole);
