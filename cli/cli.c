@@ -292,7 +292,7 @@ static unsigned distance(const char *a, const char *b)
 const char *vv_cli_nearest(const char *typed, const char *const *names, size_t n)
 {
     const char *near = NULL;
-    unsigned best = 3;
+    unsigned best = strlen(typed) < 5 ? 2 : 3; /* two letters of three wrong is another word */
     for (size_t i = 0; i < n; i++) {
         unsigned d = distance(typed, names[i]);
         if (d < best && d < strlen(names[i])) {

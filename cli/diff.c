@@ -133,28 +133,26 @@ static vv_code print_changes(vv_query *q, vv_function_sort by, uint64_t limit, v
     return rc;
 }
 
-/* As vv_cli_fail_view, where it is one of the two that is at fault. */
-static int fail_place(const vv_cli *c, vv_query *q, const vv_error *err)
-{
-    bool base = q->parameter && strcmp(q->parameter, "base") == 0;
-    bool head = q->parameter && (strcmp(q->parameter, "execution") == 0 || strcmp(q->parameter, "id") == 0);
-    if (err->code == VV_ERR_ARG && (base || head))
-        return vv_cli_usage(c, "\"%.200s\" %s", c->args[head], err->msg);
-    if (base)
-        q->parameter = "execution";
-    return vv_cli_fail_view(c, q, err);
-}
-
 /* What --of names: a view that takes a base. */
 static const struct {
     const char *name;
     vv_view *view;
-    bool by_path; /* the head is the execution of the resource's path */
+    bool by_path;         /* the head is the execution of the resource's path */
+    const char *takes[5]; /* options that are its parameters */
 } views[] = {
-    {"flame", vv_answer_flame, false},     {"functions", vv_answer_functions, false},
-    {"callers", vv_answer_callers, false}, {"callees", vv_answer_callees, false},
-    {"spans", vv_answer_spans, true},      {"errors", vv_answer_errors, true},
+    {"flame", vv_answer_flame, false, {"metric", "order", "max-nodes"}},
+    {"functions", vv_answer_functions, false, {"sort", "limit"}},
+    {"callers", vv_answer_callers, false, {"function", "metric", "max-nodes"}},
+    {"callees", vv_answer_callees, false, {"function", "metric", "max-nodes"}},
+    {"spans", vv_answer_spans, true, {"function", "limit"}},
+    {"errors", vv_answer_errors, true, {"limit"}},
 };
+
+/* What of an answer's options is a parameter of it. */
+static const struct {
+    const char *option, *parameter;
+} passed[] = {{"metric", "metric"}, {"order", "order"}, {"max-nodes", "max_nodes"}, {"function", "function"},
+              {"sort", "sort"}, {"limit", "limit"}};
 
 static size_t view_of(const vv_cli *c)
 {
@@ -165,6 +163,33 @@ static size_t view_of(const vv_cli *c)
     return i;
 }
 
+static bool takes(size_t view, const char *option)
+{
+    for (size_t i = 0; i < VV_ARRAY_LEN(views[view].takes) && views[view].takes[i]; i++)
+        if (strcmp(views[view].takes[i], option) == 0)
+            return true;
+    return false;
+}
+
+/* What does not go together; -1 where all does. */
+static int check(const vv_cli *c)
+{
+    size_t view = view_of(c);
+    static const char *const json_only[] = {"of", "function", "metric", "order", "max-nodes"};
+    for (size_t i = 0; i < VV_ARRAY_LEN(json_only) && !c->json; i++)
+        if (vv_cli_has(c, json_only[i]))
+            return vv_cli_usage(c, "--%s goes with --json", json_only[i]);
+    if (view == VV_ARRAY_LEN(views))
+        return vv_cli_usage(c, "--of must be one of flame, functions, callers, callees, spans, errors");
+    for (size_t i = 0; i < VV_ARRAY_LEN(passed) && c->json; i++)
+        if (vv_cli_has(c, passed[i].option) && !takes(view, passed[i].option))
+            return vv_cli_usage(c, "--%s does not go with --of %s%s", passed[i].option, views[view].name,
+                                vv_cli_has(c, "of") ? "" : ", which --json prints unless another is named");
+    if (takes(view, "function") && !takes(view, "limit") && !vv_cli_has(c, "function"))
+        return vv_cli_usage(c, "--of %s needs --function NAME", views[view].name);
+    return -1;
+}
+
 /* The same answer as HTTP's, then the verdict for the exit status. */
 static int print_json(const vv_cli *c, vv_query *q, vv_verdict *ret_verdict)
 {
@@ -173,7 +198,7 @@ static int print_json(const vv_cli *c, vv_query *q, vv_verdict *ret_verdict)
     vv_code found = vv_scope_read(&s, q, &err);
     vv_scope_done(&s);
     if (found != VV_OK)
-        return fail_place(c, q, &err);
+        return vv_cli_fail_view(c, q, &err);
     int status = vv_cli_print_answer(c, views[view_of(c)].view, q);
     if (status != VV_EXIT_OK || !vv_cli_has(c, "strict"))
         return status;
@@ -201,7 +226,7 @@ static int compare(const vv_cli *c, vv_query *q, uint64_t limit)
             return vv_cli_fail_view(c, &words, &err);
         rc = print_changes(q, (vv_function_sort)by, limit, &verdict, &err);
         if (rc != VV_OK)
-            return fail_place(c, q, &err);
+            return vv_cli_fail_view(c, q, &err);
     }
     if (status == VV_EXIT_OK && vv_cli_has(c, "strict") && verdict != VV_VERDICT_COMPLETE)
         return vv_cli_fail(VV_EXIT_INCOMPLETE, "the evidence is %s; `varve show ID` says why",
@@ -221,10 +246,6 @@ static int open_place(const vv_cli *c, const place *p, vv_library **l, const vv_
 /* The question, as HTTP would put it. */
 static void ask(const vv_cli *c, const place *base, const place *head, vv_cli_params *p, vv_query *q)
 {
-    static const struct {
-        const char *option, *parameter;
-    } passed[] = {{"metric", "metric"}, {"order", "order"}, {"max-nodes", "max_nodes"}, {"function", "function"},
-                  {"sort", "sort"}, {"limit", "limit"}};
     if (c->json && views[view_of(c)].by_path)
         q->id = vv_cstr(head->id);
     else
@@ -263,14 +284,11 @@ static int run(const vv_cli *c)
     uint64_t limit = LIMIT_DEFAULT;
     if (!vv_cli_number(c, "limit", 1, LIMIT_MAX, &limit))
         return VV_EXIT_USAGE;
-    static const char *const json_only[] = {"of", "function", "metric", "order", "max-nodes"};
-    for (size_t i = 0; i < VV_ARRAY_LEN(json_only) && !c->json; i++)
-        if (vv_cli_has(c, json_only[i]))
-            return vv_cli_usage(c, "--%s goes with --json", json_only[i]);
-    if (view_of(c) == VV_ARRAY_LEN(views))
-        return vv_cli_usage(c, "--of must be one of flame, functions, callers, callees, spans, errors");
+    int status = check(c);
+    if (status >= 0)
+        return status;
     place base = {NULL, NULL}, head = {NULL, NULL};
-    int status = VV_EXIT_STORE;
+    status = VV_EXIT_STORE;
     if (!read_place(&base, c->args[0]) || !read_place(&head, c->args[1]))
         status = vv_cli_fail(VV_EXIT_LIMIT, "no memory for a path");
     else if (is_there(c->args[0], &base) && is_there(c->args[1], &head))
@@ -285,10 +303,10 @@ static const vv_cli_option options[] = {
     {"sort", "COLUMN", "self_ns, inclusive_ns, await_ns, calls, errors, contexts or name: whose change counts", false},
     {"strict", NULL, "exit status 3 unless the evidence of both is complete", false},
     {"of", "VIEW", "with --json: flame (default), functions, callers, callees, spans or errors", false},
-    {"function", "NAME", "with --json: as the view has it", false},
-    {"metric", "NAME", "with --json: as the view has it", false},
-    {"order", "NAME", "with --json: top_down or bottom_up", false},
-    {"max-nodes", "N", "with --json: nodes that stay", false},
+    {"function", "NAME", "with --json: of callers, callees (which need it) and spans", false},
+    {"metric", "NAME", "with --json: of flame, callers and callees", false},
+    {"order", "NAME", "with --json: of flame: top_down or bottom_up", false},
+    {"max-nodes", "N", "with --json: of flame, callers and callees: nodes that stay", false},
     VV_CLI_INDEX_OPTION,
 };
 static const char *const examples[] = {"varve diff latest~1 latest", "varve diff baseline.tar.gz . --sort calls",

@@ -113,13 +113,14 @@ static int fail_start(const vv_error *err, const char *listen)
     return vv_cli_fail_error(err, listen, NULL);
 }
 
-/* Who is waited for: a name that was mistyped never comes. */
-static void tell_missing(vv_server *s, const char *name)
+/* Who is waited for: a name that was mistyped never comes, nor does a file that was to be --log's. */
+static void tell_missing(vv_server *s, const char *name, bool bare_log)
 {
     char path[PATH_MAX];
     vv_store_origin origin;
     if (!vv_server_has_store(s) && vv_store_path_of(path, sizeof path, name, &origin, NULL) == VV_OK)
-        vv_cli_fail(0, "no store at %s yet; waiting for it", path);
+        vv_cli_fail(0, "no store at %s yet; waiting for it%s", path,
+                    bare_log ? " (a file for the log is named as --log=FILE)" : "");
 }
 
 static bool is_dir(const char *path)
@@ -148,7 +149,7 @@ static int serve(const vv_cli *c, const vv_server_options *so, const vv_http_opt
         return fail_start(&err, ho->listen ? ho->listen : VV_HTTP_LISTEN);
     }
     int status = VV_EXIT_OK;
-    tell_missing(server, so->store);
+    tell_missing(server, so->store, vv_cli_has(c, "log") && !vv_cli_value(c, "log"));
     if (!tell_address(c->json, vv_http_url(http))) {
         status = vv_cli_fail(VV_EXIT_STORE, "standard output: the server's address can't be written");
     } else {

@@ -95,7 +95,9 @@ static const char *next_step(const char *parameter)
         {"thread", "; `varve threads ID` lists them"},
         {"call", "; `varve spans ID` lists those that were"},
         {"error", "; `varve errors ID` lists those that were"},
-        {"key", "; `varve ls` lists the executions of a store"},
+        {"key", "; `varve flame --json --ids 1` names those of an execution"},
+        {"context", "; `varve flame --json --ids 1` names those of an execution"},
+        {"root", "; `varve flame --json --ids 1` names those of an execution"},
         {"euid", "; `varve streams` lists them"},
         {"cid", "; `varve value --uses` tells where it was captured"},
     };
@@ -107,7 +109,8 @@ static const char *next_step(const char *parameter)
 
 int vv_cli_fail_view(const vv_cli *c, const vv_query *q, const vv_error *err)
 {
-    bool id = q->parameter && (strcmp(q->parameter, "id") == 0 || strcmp(q->parameter, "execution") == 0);
+    bool id = q->parameter && (strcmp(q->parameter, "id") == 0 || strcmp(q->parameter, "execution") == 0
+                               || strcmp(q->parameter, "base") == 0);
     bool key = q->parameter && strcmp(q->parameter, "key") == 0;
     char typed[256], name[256] = "";
     snprintf(typed, sizeof typed, "%.*s", (int)(q->named.n < 200 ? q->named.n : 200), q->named.n ? q->named.p : "");
@@ -120,7 +123,8 @@ int vv_cli_fail_view(const vv_cli *c, const vv_query *q, const vv_error *err)
     if (err->code == VV_ERR_AMBIGUOUS) {
         char text[VV_THREAD_TEXT];
         vv_thread_text(text, &q->matches[0]);
-        return vv_cli_fail(VV_EXIT_USAGE, "%s; use a full id, such as %s", err->msg, text);
+        return vv_cli_fail(VV_EXIT_USAGE, "%s; use %sa full id, such as %s", err->msg,
+                           is_option(c, "execution") ? "--execution with " : "", text);
     }
     if (err->code == VV_ERR_ARG && (id || key))
         return fail_id(c, key ? c->args[0] : typed, err);

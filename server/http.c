@@ -454,7 +454,8 @@ vv_code vv_http_start(vv_http **ret, vv_server *server, const vv_http_options *o
     if (rc == VV_OK)
         rc = listen_somewhere(h, o, err);
     if (rc == VV_OK && h->listener.reachable && !o->has_token)
-        rc = vv_fail(err, VV_ERR_ARG, "%.100s can be reached by others: a token file is needed", h->listener.name);
+        rc = vv_fail(err, VV_ERR_ARG, "%.100s can be reached by others: it needs a token (--token-file FILE)",
+                     h->listener.name);
     if (rc == VV_OK)
         rc = set_guard(h, o, err);
     if (rc == VV_OK)

@@ -190,6 +190,34 @@ static void refuse(exchange *x, vv_problem_kind kind, const char *parameter, con
     vv_problem_respond(x->rs, &p);
 }
 
+/* Where to look for what was not found; NULL: in the list of resources. */
+static const char *remedy_of(const vv_query *q)
+{
+    static const struct {
+        const char *parameter, *remedy;
+    } remedies[] = {
+        {"id", "GET /api/v1/executions lists them"},
+        {"execution", "GET /api/v1/executions lists them"},
+        {"base", "GET /api/v1/executions lists them"},
+        {"function", "GET /api/v1/functions lists those that were called, /api/v1/search?q= finds all"},
+        {"thread", "GET /api/v1/executions/{id}/threads lists them"},
+        {"call", "GET /api/v1/executions/{id}/spans lists those that were recorded one by one"},
+        {"error", "GET /api/v1/executions/{id}/errors lists those that were recorded"},
+        {"key", "GET /api/v1/flame?ids=1 names the contexts of an execution"},
+        {"context", "GET /api/v1/flame?ids=1 names the contexts of an execution"},
+        {"root", "GET /api/v1/flame?ids=1 names the contexts of an execution"},
+        {"cid", "GET /api/v1/values/{cid}/uses tells where it was captured"},
+        {"path", "Leave out the last steps of the path: a value shows what it holds"},
+        {"euid", "GET /api/v1/streams lists them"},
+        {"plane", "Use meta, data or health"},
+        {"seq", "GET /api/v1/streams/{euid}/{plane} lists them"},
+    };
+    for (size_t i = 0; q->parameter && i < VV_ARRAY_LEN(remedies); i++)
+        if (strcmp(q->parameter, remedies[i].parameter) == 0)
+            return remedies[i].remedy;
+    return NULL;
+}
+
 /* What a view's error is in HTTP. Details of an unreadable store name files, so they stay inside. */
 static void refuse_error(exchange *x, const vv_query *q, const vv_error *err)
 {
@@ -200,6 +228,7 @@ static void refuse_error(exchange *x, const vv_query *q, const vv_error *err)
         break;
     case VV_ERR_NOTFOUND:
         vv_problem_set(&p, VV_PROBLEM_NOT_FOUND, "%s", err->msg);
+        p.remedy = remedy_of(q);
         break;
     case VV_ERR_AMBIGUOUS:
         vv_problem_set(&p, VV_PROBLEM_AMBIGUOUS, "%s", err->msg);
@@ -221,10 +250,6 @@ static void refuse_error(exchange *x, const vv_query *q, const vv_error *err)
     p.parameter = q->parameter;
     p.state = q->state;
     p.reach = q->reach;
-    if (q->reach.of)
-        p.remedy = "Leave out the last steps of the path: a value shows what it holds";
-    else if (q->state)
-        p.remedy = "GET /api/v1/values/{cid}/uses tells where it was captured";
     vv_problem_respond(x->rs, &p);
 }
 

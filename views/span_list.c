@@ -281,11 +281,21 @@ static vv_code read_filter(vv_query *q, const vv_profile *p, vv_span_filter *f, 
     return rc;
 }
 
+/* Names a function, which is looked for later. */
+static vv_code check_function(vv_query *q, vv_error *err)
+{
+    const vv_str *s = vv_query_value(q, "function");
+    return !s || s->n ? VV_OK
+        : vv_query_fail(q, "function", err, "must be a definition key, a full name, or # and a number");
+}
+
 static vv_code read_plain(vv_query *q, vv_span_filter *f, vv_error *err)
 {
     static const char *const names[] = {"function", "status", "thread", "context", "reason", "from", "to",
                                         "min_duration", "order", "limit", "cursor", NULL};
     vv_code rc = vv_query_check(q, names, err);
+    if (rc == VV_OK)
+        rc = check_function(q, err);
     if (rc == VV_OK)
         rc = read_status(q, f, err);
     if (rc == VV_OK)

@@ -103,7 +103,7 @@ fails()
 fails "one side" 2 "needs BASE HEAD" diff before
 fails "no such store" 5 "nowhere" diff nowhere after
 fails "no such execution" 5 "varve ls" diff before#latest~7 after
-fails "no id" 2 '"before#what" is not' diff before#what after
+fails "no id" 2 '"what" is not' diff before#what after
 fails "no such view" 2 "one of flame" diff before after --json --of moon
 fails "a view without --json" 2 "goes with --json" diff before after --of spans
 is "complete evidence" 0 "$("$varve" diff before after --strict >/dev/null; echo $?)"

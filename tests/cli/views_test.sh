@@ -115,6 +115,16 @@ fails "an argument that is no id, behind others" 2 '^varve: "nonsense" is not an
 fails "one of several IDs" 2 '^varve: "nonsense" is not an execution.s id' top latest nonsense
 fails "an execution that is not there" 5 '^varve: "latest~99": no execution' top latest latest~99
 fails "a number with zeros before it" 2 '"latest~01" is not an execution.s id' show latest~01
+fails "diff: an option of another view" 2 '^varve: --metric does not go with --of spans; ' diff latest latest --json --of spans --metric calls
+fails "diff: and of none that is named" 2 '^varve: --sort does not go with --of flame, which --json prints' diff latest latest --json --sort calls
+fails "diff: callers of what" 2 '^varve: --of callers needs --function NAME; ' diff latest latest --json --of callers
+fails "diff: an id of another store" 2 '^varve: "nope" is not an execution.s id' diff '.#nope' latest
+fails "a base that is none" 2 '^varve: "nope" is not an execution.s id' flame --base nope
+fails "a base that is not there" 5 '^varve: "latest~99": no execution' flame --base latest~99
+fails "context: in several executions" 2 'several executions; use --execution with a full id, such as baml_thread_' context 44f8da8464cab7a5d5b7c86fa15b51116d3ad39a930c6350754c091aed4b4cc7
+fails "flame: no such root" 5 '^varve: --root: .*; .varve flame --json --ids 1. names' flame --root "$(printf %064d 0)"
+fails "no verb that is near" 2 '^varve: no verb "foo"; .varve --help. lists' foo
+fails "a verb that is" 2 'did you mean .varve ls' sl
 fails "diff: neither an id nor a store" 5 '^varve: "nobody" is neither' diff latest nobody
 fails "flame: no transform" 2 "--transform must be focus:TEXT, hide:TEXT, collapse:TEXT or only_user; see .varve flame --help." flame --transform drop:x
 fails "flame: no order" 2 "--order" flame --order sideways
@@ -123,7 +133,7 @@ fails "value: pages of no uses" 2 "--limit and --cursor go with --uses" value "$
 fails "value: another list's cursor" 2 "--cursor is not a cursor of this list" value "$(printf %064d 1)" --uses --cursor AAAA
 fails "streams: no stream of that id" 5 '"0*1": no stream of that id in this store; .varve streams. lists' streams "$(printf %032d 1)"
 fails "streams: no plane of that name" 5 '^varve: "cas": a stream has the planes' streams 000102030405060708090a0b0c0d0e0f cas
-fails "context: no context of that key" 5 '^varve: "0*1": no .*varve ls' context "$(printf %064d 1)"
+fails "context: no context of that key" 5 '^varve: "0*1": no execution holds that context; .varve flame --json --ids 1' context "$(printf %064d 1)"
 fails "value: no object of that name" 5 '^varve: "0*1": ' value "$(printf %064d 1)"
 fails "streams: one that is none, and a plane" 2 "is no stream.s id" streams 00 data
 fails "streams: a page of one stream" 2 "goes with a list" streams 000102030405060708090a0b0c0d0e0f -n 1

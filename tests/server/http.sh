@@ -173,6 +173,7 @@ done <<'TARGETS'
 404 /executions/latest~7
 400 /executions/latest~01
 400 /callers?execution=latest&function=
+400 /executions/latest/spans?function=
 400 /executions/nonsense
 200 /executions/latest
 200 /executions/0c0d0e0f.1.1/spans?status=ok&reason=root&order=-duration&from=0&to=18446744073709551615&min_duration=1us
@@ -243,6 +244,20 @@ is "a problem's shape" "urn:varve:problem:bad-parameter 400 limit True True True
     "$(json 'd["type"], d["status"], d["parameter"], bool(d["title"]), bool(d["detail"]), bool(d["remedy"])' <<<"$problem" | tr -d "(',)")"
 is "a problem's type" "application/problem+json" "$(header Content-Type "$api/nowhere")"
 is "a problem names no path" "" "$(get "$api/executions?as_of=now" | grep "$dir")"
+while read -r path remedy; do
+    has "what was not found is looked for elsewhere: $path" "$remedy" "$(get "$api$path" | json 'd["remedy"]')"
+done <<'REMEDIES'
+/executions/latest~7 /api/v1/executions lists
+/flame?execution=latest&base=latest~7 /api/v1/executions lists
+/executions/latest/spans?function=nobody /api/v1/functions lists
+/executions/latest/spans?thread=99 /threads lists
+/executions/latest/spans/1.99 /spans lists
+/executions/latest/errors/1~9 /errors lists
+/flame?execution=latest&root=0000000000000000000000000000000000000000000000000000000000000000 ids=1
+/values/0000000000000000000000000000000000000000000000000000000000000000 /uses tells
+/streams/00000000000000000000000000000000 /api/v1/streams lists
+/streams/000102030405060708090a0b0c0d0e0f/data/99 {plane} lists
+REMEDIES
 is "unknown parameters are named" bogus "$(get "$api/executions?bogus=1" | json 'd["parameter"]')"
 is "gone tells the present token" "$(get "$api/executions" | json 'd["snapshot"]["as_of"]')" \
     "$(get "$api/executions?as_of=$(printf '0%.0s' $(seq 64))" | json 'd["as_of"]')"

@@ -141,7 +141,7 @@ refused "none" 2 "not a number" "${handed[@]}" tcp 0 -- "$varve" serve "$store"
 refused "a file" 2 "descriptor 3 is no socket" "${handed[@]}" file 1 -- "$varve" serve "$store"
 refused "a socket for datagrams" 2 "no stream socket" "${handed[@]}" udp 1 -- "$varve" serve "$store"
 refused "one that does not listen" 2 "no stream socket that listens" "${handed[@]}" deaf 1 -- "$varve" serve "$store"
-refused "one that others reach" 2 "token file" "${handed[@]}" tcp-open 1 -- "$varve" serve "$store"
+refused "one that others reach" 2 "--token-file" "${handed[@]}" tcp-open 1 -- "$varve" serve "$store"
 refused "and --listen" 2 "exclude" "${handed[@]}" tcp 1 -- "$varve" serve "$store" --listen 127.0.0.1:0
 
 # The log
