@@ -6,7 +6,7 @@ import subprocess
 import zlib
 from urllib.parse import unquote
 
-from jsonschema import Draft202012Validator
+from jsonschema import Draft202012Validator, validators
 
 SECURITY = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
             "Cross-Origin-Resource-Policy": "same-origin"}
@@ -45,12 +45,58 @@ def innermost(error):
     return "%s: %s" % ("/".join(str(p) for p in error.absolute_path), error.message[:200])
 
 
+def remembering(document):
+    """A class of validators for schemas of the document that look at what two answers share once.
+
+    Remembered is only what was without a fault, by the very value: the values that answers are made of repeat, and
+    jsonschema takes its time for each.
+    """
+    known = Draft202012Validator.VALIDATORS
+    good = set()
+    targets = {}
+
+    def once(key, errors):
+        if key in good:
+            return
+        fault = None
+        for fault in errors:
+            yield fault
+        if fault is None:
+            good.add(key)
+
+    def of(place, value):
+        if isinstance(value, (dict, list)):
+            return place, json.dumps(value)
+        return place, type(value), value
+
+    def ref(validator, name, value, schema):
+        if name not in targets:
+            targets[name] = resolve(document, {"$ref": name})
+        return once(of(name, value), validator.descend(value, targets[name]))
+
+    def any_of(validator, choices, value, schema):
+        errors = known["anyOf"](validator, choices, value, schema)
+        return once(of(id(choices), value), errors)
+
+    return validators.extend(Draft202012Validator, {"$ref": ref, "anyOf": any_of})
+
+
+def resolve(document, node):
+    while "$ref" in node:
+        name = node["$ref"]
+        node = document
+        for part in name.lstrip("#/").split("/"):
+            node = node[part]
+    return node
+
+
 class Document:
     """The document, and what it asks of each answer."""
 
     def __init__(self, document):
         self.document = document
         self.validators = {}
+        self.validator = remembering(document)
         self.paths = [(re.compile("^%s$" % re.sub(r"\\{[a-z]+\\}", "[^/]+", re.escape(path))), path)
                       for path in document["paths"]]
         self.seen = {}
@@ -62,18 +108,13 @@ class Document:
         return min(found, key=lambda item: item.count("{"), default=None)
 
     def resolve(self, node):
-        while "$ref" in node:
-            name = node["$ref"]
-            node = self.document
-            for part in name.lstrip("#/").split("/"):
-                node = node[part]
-        return node
+        return resolve(self.document, node)
 
     def faults_of(self, schema, value):
         key = json.dumps(schema, sort_keys=True)
         if key not in self.validators:
             Draft202012Validator.check_schema(schema)
-            self.validators[key] = Draft202012Validator({**schema, "components": self.document["components"]})
+            self.validators[key] = self.validator({**schema, "components": self.document["components"]})
         return [innermost(e) for e in self.validators[key].iter_errors(value)]
 
     def described(self, item, status):
