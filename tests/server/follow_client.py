@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 import traceback
+from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tools"))
 
@@ -29,12 +30,12 @@ PLACES = 64
 EVENTS, LINES = "text/event-stream", "application/x-ndjson"
 
 
-def wait_until(condition, what):
+def wait_until(condition, what, step=0.002):
     end = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > end:
             raise AssertionError("waited in vain for " + what)
-        time.sleep(0.002)
+        time.sleep(step)
 
 
 class Writer:
@@ -377,7 +378,7 @@ def a_stalled_follower(varve, scratch):
         return a.status == 200
 
     began = time.monotonic()
-    wait_until(place, "the place of the stalled follower")
+    wait_until(place, "the place of the stalled follower", 0.1)
     print("# the stalled follower was dropped after %.1f s" % (time.monotonic() - began))
     for a in (stalled, answer, *others):
         a.close()
@@ -583,6 +584,17 @@ def a_server_that_ends(varve, scratch):
 
 TESTS = (long_polls, both_cursors, heads, who_may_follow, an_empty_place, streams_that_go, reconnects_at_the_head,
          reconnects_while_it_grows, all_places, a_server_that_ends, idle_followers, a_stalled_follower)
+# Those that wait for the most part, for what takes its time: they go on beside the others.
+WAITING = (reconnects_while_it_grows, idle_followers, a_stalled_follower)
+
+
+def fault_of(test, varve, scratch):
+    """What a test fails by, as text."""
+    try:
+        test(varve, scratch)
+    except Exception as why:
+        return traceback.format_exc() + str(why)
+    return None
 
 
 def main():
@@ -591,17 +603,17 @@ def main():
     tests = [t for t in TESTS if not only or t.__name__ in only]
     print("1..%d" % len(tests))
     failed = False
-    for n, test in enumerate(tests, 1):
-        try:
-            test(varve, scratch)
-            print("ok %d - %s" % (n, test.__name__))
-        except Exception as why:  # a test that fails is said, and the next one begun
-            failed = True
-            print("not ok %d - %s" % (n, test.__name__))
-            print("# " + "\n# ".join((traceback.format_exc() + str(why)).splitlines()))
-        for server in list(Server.running):
-            server.stop(signal.SIGKILL)
-        sys.stdout.flush()
+    with ThreadPoolExecutor(len(WAITING)) as pool:
+        begun = {t: pool.submit(fault_of, t, varve, scratch) for t in tests if t in WAITING}
+        for n, test in enumerate(tests, 1):
+            fault = begun[test].result() if test in begun else fault_of(test, varve, scratch)
+            print("%s %d - %s" % ("not ok" if fault else "ok", n, test.__name__))
+            if fault:
+                failed = True
+                print("# " + "\n# ".join(fault.splitlines()))
+            sys.stdout.flush()
+    for server in list(Server.running):
+        server.stop(signal.SIGKILL)
     sys.exit(failed)
 
 
