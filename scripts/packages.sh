@@ -37,8 +37,8 @@ install_packages() {
     rm -f "${TMPDIR:-/tmp}/varve-apt.$$"
 }
 
-# build_in DIR CONFIGURE-ARGUMENT...: configures (once, or again where the build files changed) and builds.
-build_in() {
+# configure_in DIR CONFIGURE-ARGUMENT...: configures (once, or again where the build files changed).
+configure_in() {
     dir=$1
     shift
     if [ ! -x configure ] || [ configure.ac -nt configure ] || [ Makefile.am -nt Makefile.in ]; then
@@ -47,11 +47,16 @@ build_in() {
     mkdir -p "$dir"
     (
         cd "$dir" || exit 1
-        [ -f config.status ] && [ ! ../configure -nt config.status ] || ../configure -q "$@" || exit 1
-        make -s -j"$(nproc)" >make.log 2>&1 || {
-            tail -n 40 make.log >&2
-            echo "The build failed; the whole log is $dir/make.log" >&2
-            exit 1
-        }
+        [ -f config.status ] && [ ! ../configure -nt config.status ] || ../configure -q "$@"
     )
+}
+
+# build_in DIR CONFIGURE-ARGUMENT...: configures and builds.
+build_in() {
+    configure_in "$@" || return 1
+    make -C "$1" -s -j"$(nproc)" >"$1/make.log" 2>&1 || {
+        tail -n 40 "$1/make.log" >&2
+        echo "The build failed; the whole log is $1/make.log" >&2
+        return 1
+    }
 }
