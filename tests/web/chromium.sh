@@ -13,14 +13,15 @@ CHROMIUM=${CHROMIUM:-$(command -v chromium || command -v chromium-browser || com
 export CHROMIUM
 VV_NODE_DIR=${VV_NODE_DIR:-$top_builddir/web-tests}
 export VV_NODE_DIR
+# Not while another test is about to install it.
+mkdir -p "$VV_NODE_DIR"
+exec 9>"$VV_NODE_DIR/lock"
+flock 9
 if [ ! -d "$VV_NODE_DIR/node_modules/playwright-core" ]; then
     command -v npm >/dev/null 2>&1 || skip "npm is not installed, and playwright-core is not in $VV_NODE_DIR"
-    mkdir -p "$VV_NODE_DIR"
-    exec 9>"$VV_NODE_DIR/lock"
-    flock 9
     cp "$top_srcdir/tests/web/package.json" "$VV_NODE_DIR/package.json"
     chmod u+w "$VV_NODE_DIR/package.json"
     (cd "$VV_NODE_DIR" && npm install --no-audit --no-fund --no-package-lock --ignore-scripts >npm.log 2>&1) ||
         skip "npm could not install playwright-core (see $VV_NODE_DIR/npm.log)"
-    exec 9>&-
 fi
+exec 9>&-
