@@ -149,15 +149,23 @@ echo 0123456789abcdefgh >"$dir/token"
 log=$dir/requests.log
 begin "$varve" serve "$store" --listen 127.0.0.1:0 --token-file "$dir/token" --log="$log"
 auth=(-H 'Authorization: Bearer 0123456789abcdefgh')
-n_bytes=$(curl -s "${auth[@]}" "$url/api/v1/executions" | wc -c)
-for target in '/?token=0123456789abcdefgh' '/api/v1/meta?a=1&%74oken=0123456789abcdefgh&b=2' '/api/v1?token=0123456789abcdefg'; do
-    code "$url$target" >/dev/null
-done
-code "${auth[@]}" -I "$url/api/v1/executions" >/dev/null
-code "${auth[@]}" "$url/x\"y" >/dev/null
-code "${auth[@]}" "$url/$(printf 'x%.0s' $(seq 3000))" >/dev/null
+lines=0
 logged() { [ "$(wc -l <"$log")" -ge "$1" ]; }
-until_true logged 7
+# asks COMMAND...: a request whose line is there before the next one's, as the log may lag behind the answers
+asks()
+{
+    "$@"
+    lines=$((lines + 1))
+    until_true logged $lines
+}
+asks curl -s "${auth[@]}" -o "$dir/answer" "$url/api/v1/executions"
+n_bytes=$(wc -c <"$dir/answer")
+for target in '/?token=0123456789abcdefgh' '/api/v1/meta?a=1&%74oken=0123456789abcdefgh&b=2' '/api/v1?token=0123456789abcdefg'; do
+    asks code "$url$target" >/dev/null
+done
+asks code "${auth[@]}" -I "$url/api/v1/executions" >/dev/null
+asks code "${auth[@]}" "$url/x\"y" >/dev/null
+asks code "${auth[@]}" "$url/$(printf 'x%.0s' $(seq 3000))" >/dev/null
 is "a line each" 7 "$(wc -l <"$log")"
 is "its file is nobody else's" 600 "$(stat -c %a "$log")"
 is "no token" 0 "$(grep -c 0123456789abcdef "$log")"
@@ -196,8 +204,11 @@ is "of another host" 421 "$(code -H 'Host: evil.example' "$url/?token=0123456789
 is "of another origin" 403 "$(code -H 'Origin: http://evil.example' "$url/?token=0123456789abcdefgh")"
 mv "$log" "$log.1"
 kill -HUP $server
-code "${auth[@]}" "$url/api/v1" >/dev/null
-renewed() { [ -s "$log" ]; }
+renewed()
+{
+    code "${auth[@]}" "$url/api/v1" >/dev/null
+    [ -s "$log" ]
+}
 until_true renewed
 has "SIGHUP opens it anew" "GET /api/v1 200" "$(cat "$log")"
 stop
