@@ -12,7 +12,8 @@
 #include "cli/verbs.h"
 #include "views/cause.h"
 
-enum { LIMIT_DEFAULT = 20, LIMIT_MAX = 1000 };
+#define ROWS_DEFAULT "20"
+enum { LIMIT_DEFAULT = 20, LIMIT_MAX = 1000, NAMES_SHOWN = 8 };
 
 /* One of the two: an execution of a store. */
 typedef struct {
@@ -68,25 +69,6 @@ static bool same_store(const char *a, const char *b)
     return strcmp(full[0], full[1]) == 0;
 }
 
-static void print_names(const vv_comparison *c, uint32_t node)
-{
-    enum { SHOWN = 8 };
-    const vv_tree *t = &c->merged.tree;
-    uint32_t chain[SHOWN];
-    size_t n = 0;
-    for (; node != VV_NONE && n < SHOWN; node = t->nodes[node].parent)
-        chain[n++] = node;
-    printf("%s", node == VV_NONE ? "" : "\xe2\x80\xa6 > ");
-    while (n-- > 0) {
-        char text[VV_CLI_LINE];
-        const vv_function_ref *f = &t->functions[t->nodes[chain[n]].function];
-        if (f->def && f->def->fqn.n)
-            printf("%s%s", vv_cli_line(text, f->def->fqn), n ? " > " : "");
-        else
-            printf("function #%u%s", f->id, n ? " > " : "");
-    }
-}
-
 static void print_cause(const vv_comparison *c, const vv_cause *x)
 {
     char from[VV_CELL], to[VV_CELL], delta[VV_CELL];
@@ -100,10 +82,11 @@ static void print_cause(const vv_comparison *c, const vv_cause *x)
         printf("calls changed in several places, none of which makes most of it\n");
         return;
     }
-    print_names(c, x->node);
-    printf(": called %s times, was %s; %s calls there and below, %.0f%% of all that changed\n",
-           vv_cli_count(to, x->own_head), vv_cli_count(from, x->own_base),
-           vv_cli_count_change(delta, x->base, x->head), 100 * (double)x->here / (double)x->all);
+    char path[VV_CLI_PATH];
+    printf("%s: called %s times, was %s; %s calls there and below, %.0f%% of all that changed\n",
+           vv_cli_path(path, &c->merged.tree, x->node, NAMES_SHOWN), vv_cli_count(to, x->own_head),
+           vv_cli_count(from, x->own_base), vv_cli_count_change(delta, x->base, x->head),
+           100 * (double)x->here / (double)x->all);
 }
 
 static vv_code print_changes(vv_query *q, vv_function_sort by, uint64_t limit, vv_verdict *ret_verdict, vv_error *err)
@@ -134,21 +117,23 @@ static vv_code print_changes(vv_query *q, vv_function_sort by, uint64_t limit, v
 }
 
 /* What --of names: a view that takes a base. */
+enum { OF_FLAME, OF_FUNCTIONS };
 static const struct {
     const char *name;
     vv_view *view;
+    vv_code (*table)(vv_query *q, vv_verdict *ret_verdict, vv_error *err); /* as a table; NULL: not by this */
     bool by_path;         /* the head is the execution of the resource's path */
-    const char *takes[5]; /* options that are its parameters */
+    const char *takes[4]; /* options that are its parameters */
 } views[] = {
-    {"flame", vv_answer_flame, false, {"metric", "order", "max-nodes"}},
-    {"functions", vv_answer_functions, false, {"sort", "limit"}},
-    {"callers", vv_answer_callers, false, {"function", "metric", "max-nodes"}},
-    {"callees", vv_answer_callees, false, {"function", "metric", "max-nodes"}},
-    {"spans", vv_answer_spans, true, {"function", "limit"}},
-    {"errors", vv_answer_errors, true, {"limit"}},
+    [OF_FLAME] = {"flame", vv_answer_flame, NULL, false, {"metric", "order", "max-nodes"}},
+    [OF_FUNCTIONS] = {"functions", vv_answer_functions, NULL, false, {"sort", "limit"}},
+    {"callers", vv_answer_callers, NULL, false, {"function", "metric", "max-nodes"}},
+    {"callees", vv_answer_callees, NULL, false, {"function", "metric", "max-nodes"}},
+    {"spans", vv_answer_spans, vv_cli_compare_spans, true, {"function", "limit"}},
+    {"errors", vv_answer_errors, vv_cli_compare_errors, true, {"limit"}},
 };
 
-/* What of an answer's options is a parameter of it. */
+/* Options that are parameters of an answer. */
 static const struct {
     const char *option, *parameter;
 } passed[] = {{"metric", "metric"}, {"order", "order"}, {"max-nodes", "max_nodes"}, {"function", "function"},
@@ -158,7 +143,9 @@ static size_t view_of(const vv_cli *c)
 {
     const char *name = vv_cli_value(c, "of");
     size_t i = 0;
-    while (name && i < VV_ARRAY_LEN(views) && strcmp(views[i].name, name) != 0)
+    if (!name)
+        return c->json ? OF_FLAME : OF_FUNCTIONS;
+    while (i < VV_ARRAY_LEN(views) && strcmp(views[i].name, name) != 0)
         i++;
     return i;
 }
@@ -175,16 +162,15 @@ static bool takes(size_t view, const char *option)
 static int check(const vv_cli *c)
 {
     size_t view = view_of(c);
-    static const char *const json_only[] = {"of", "function", "metric", "order", "max-nodes"};
-    for (size_t i = 0; i < VV_ARRAY_LEN(json_only) && !c->json; i++)
-        if (vv_cli_has(c, json_only[i]))
-            return vv_cli_usage(c, "--%s goes with --json", json_only[i]);
     if (view == VV_ARRAY_LEN(views))
         return vv_cli_usage(c, "--of must be one of flame, functions, callers, callees, spans, errors");
-    for (size_t i = 0; i < VV_ARRAY_LEN(passed) && c->json; i++)
+    if (!c->json && view != OF_FUNCTIONS && !views[view].table)
+        return vv_cli_usage(c, "--of %s goes with --json; `varve %s` with --base shows it", views[view].name,
+                            views[view].name);
+    for (size_t i = 0; i < VV_ARRAY_LEN(passed); i++)
         if (vv_cli_has(c, passed[i].option) && !takes(view, passed[i].option))
             return vv_cli_usage(c, "--%s does not go with --of %s%s", passed[i].option, views[view].name,
-                                vv_cli_has(c, "of") ? "" : ", which --json prints unless another is named");
+                                vv_cli_has(c, "of") ? "" : ", the default");
     if (takes(view, "function") && !takes(view, "limit") && !vv_cli_has(c, "function"))
         return vv_cli_usage(c, "--of %s needs --function NAME", views[view].name);
     return -1;
@@ -210,24 +196,25 @@ static int print_json(const vv_cli *c, vv_query *q, vv_verdict *ret_verdict)
     return rc == VV_OK ? status : vv_cli_fail_view(c, q, &err);
 }
 
+static int print_table(const vv_cli *c, vv_query *q, uint64_t limit, vv_verdict *ret_verdict)
+{
+    const char *column = vv_cli_value(c, "sort");
+    const vv_param sort = {vv_cstr("sort"), vv_cstr(column ? column : "self_ns")};
+    vv_query words = {.params = &sort, .param_count = 1};
+    unsigned by = VV_SORT_SELF;
+    vv_error err = {0};
+    if (vv_query_word(&words, "sort", vv_function_sorts, VV_FUNCTION_SORTS, &by, &err) != VV_OK)
+        return vv_cli_fail_view(c, &words, &err);
+    size_t view = view_of(c);
+    vv_code rc = views[view].table ? views[view].table(q, ret_verdict, &err)
+                                   : print_changes(q, (vv_function_sort)by, limit, ret_verdict, &err);
+    return rc == VV_OK ? VV_EXIT_OK : vv_cli_fail_view(c, q, &err);
+}
+
 static int compare(const vv_cli *c, vv_query *q, uint64_t limit)
 {
-    vv_error err = {0};
     vv_verdict verdict = VV_VERDICT_COMPLETE;
-    unsigned by = VV_SORT_SELF;
-    int status = VV_EXIT_OK;
-    if (c->json) {
-        status = print_json(c, q, &verdict);
-    } else {
-        const vv_param sort = {vv_cstr("sort"), vv_cstr(vv_cli_value(c, "sort") ? vv_cli_value(c, "sort") : "self_ns")};
-        vv_query words = {.params = &sort, .param_count = 1};
-        vv_code rc = vv_query_word(&words, "sort", vv_function_sorts, VV_FUNCTION_SORTS, &by, &err);
-        if (rc != VV_OK)
-            return vv_cli_fail_view(c, &words, &err);
-        rc = print_changes(q, (vv_function_sort)by, limit, &verdict, &err);
-        if (rc != VV_OK)
-            return vv_cli_fail_view(c, q, &err);
-    }
+    int status = c->json ? print_json(c, q, &verdict) : print_table(c, q, limit, &verdict);
     if (status == VV_EXIT_OK && vv_cli_has(c, "strict") && verdict != VV_VERDICT_COMPLETE)
         return vv_cli_fail(VV_EXIT_INCOMPLETE, "the evidence is %s; `varve show ID` says why",
                            vv_verdict_name(verdict));
@@ -246,13 +233,16 @@ static int open_place(const vv_cli *c, const place *p, vv_library **l, const vv_
 /* The question, as HTTP would put it. */
 static void ask(const vv_cli *c, const place *base, const place *head, vv_cli_params *p, vv_query *q)
 {
-    if (c->json && views[view_of(c)].by_path)
+    size_t view = view_of(c);
+    if (views[view].by_path)
         q->id = vv_cstr(head->id);
     else
         vv_cli_param(p, "execution", head->id);
     vv_cli_param(p, "base", base->id);
-    for (size_t i = 0; i < VV_ARRAY_LEN(passed) && c->json; i++)
+    for (size_t i = 0; i < VV_ARRAY_LEN(passed) && (c->json || views[view].table); i++)
         vv_cli_param(p, passed[i].parameter, vv_cli_value(c, passed[i].option));
+    if (!c->json && views[view].table && !vv_cli_has(c, "limit"))
+        vv_cli_param(p, "limit", ROWS_DEFAULT);
     q->params = p->items;
     q->param_count = p->count;
 }
@@ -302,8 +292,8 @@ static const vv_cli_option options[] = {
     {"limit", "N", "rows at most (20; with --json what the view has); also -n", false},
     {"sort", "COLUMN", "self_ns, inclusive_ns, await_ns, calls, errors, contexts or name: whose change counts", false},
     {"strict", NULL, "exit status 3 unless the evidence of both is complete", false},
-    {"of", "VIEW", "with --json: flame (default), functions, callers, callees, spans or errors", false},
-    {"function", "NAME", "with --json: of callers, callees (which need it) and spans", false},
+    {"of", "VIEW", "functions (default), spans or errors; with --json also flame (default), callers, callees", false},
+    {"function", "NAME", "of callers, callees (which need it) and spans", false},
     {"metric", "NAME", "with --json: of flame, callers and callees", false},
     {"order", "NAME", "with --json: of flame: top_down or bottom_up", false},
     {"max-nodes", "N", "with --json: of flame, callers and callees: nodes that stay", false},
@@ -311,7 +301,8 @@ static const vv_cli_option options[] = {
 };
 static const char *const examples[] = {"varve diff latest~1 latest", "varve diff baseline.tar.gz . --sort calls",
                                        "varve diff before.zip#latest~2 after.zip --json",
-                                       "varve diff latest~1 latest --json --of errors", NULL};
+                                       "varve diff latest~1 latest --of errors",
+                                       "varve diff latest~1 latest --json --of callers --function parse", NULL};
 
 const vv_cli_verb vv_verb_diff = {
     .name = "diff",

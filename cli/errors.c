@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "cli/compare.h"
 #include "cli/facts.h"
 #include "cli/verbs.h"
 #include "views/errors.h"
@@ -147,8 +148,15 @@ static int show(const vv_cli *c, vv_query *q)
     return status;
 }
 
+static int show_compared(const vv_cli *c, vv_query *q)
+{
+    vv_error err = {0};
+    return vv_cli_compare_errors(q, NULL, &err) == VV_OK ? VV_EXIT_OK : vv_cli_fail_view(c, q, &err);
+}
+
 static const vv_cli_option options[] = {
     {"error", "ERROR", "show one error: its value, its stack, the calls it ended", false},
+    {"base", "ID", "compare with this execution, by what was thrown where", true},
     VV_CLI_PAGE_OPTIONS,
     VV_CLI_INDEX_OPTION,
 };
@@ -157,15 +165,18 @@ static int run(const vv_cli *c)
 {
     const char *error = vv_cli_value(c, "error");
     vv_cli_request r = {.id = vv_cli_execution(c), .sub = vv_cstr(error),
-                        .view = error ? vv_answer_error : vv_answer_errors, .show = show};
-    if (error && vv_cli_has_page(c))
+                        .view = error ? vv_answer_error : vv_answer_errors,
+                        .show = vv_cli_has(c, "base") ? show_compared : show};
+    vv_cli_repeated_param(&r.params, c, "base");
+    if (error && (r.params.count || vv_cli_has_page(c)))
         return vv_cli_usage(c, "--error shows one error; it goes with no other option");
     if (!error)
         vv_cli_page_params(&r.params, c);
     return vv_cli_answer(c, &r);
 }
 
-static const char *const examples[] = {"varve errors", "varve errors latest~1", "varve errors --error 1~2", NULL};
+static const char *const examples[] = {"varve errors", "varve errors latest~1", "varve errors --error 1~2",
+                                       "varve errors --base latest~1", NULL};
 
 const vv_cli_verb vv_verb_errors = {
     .name = "errors",
@@ -174,7 +185,8 @@ const vv_cli_verb vv_verb_errors = {
     .details = "ID is an execution as `varve ls` lists it; the latest one where none is given. ERROR is thread~n as\n"
                "the table has it, or a full id. ENDED counts the recorded calls that an error ended, FAILS the calls\n"
                "of the same context that failed. An error that passes through a hundred calls is one row here, and a\n"
-               "hundred failed calls elsewhere.\n",
+               "hundred failed calls elsewhere. With --base a row is what was thrown where: how many errors more, how\n"
+               "many more recorded calls they ENDED, and how many more calls of that context FAILED.\n",
     .options = options,
     .option_count = VV_ARRAY_LEN(options),
     .examples = examples,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/compare.h"
 #include "cli/facts.h"
 #include "cli/verbs.h"
 #include "views/spans.h"
@@ -185,6 +186,12 @@ static int show(const vv_cli *c, vv_query *q)
     return status;
 }
 
+static int show_compared(const vv_cli *c, vv_query *q)
+{
+    vv_error err = {0};
+    return vv_cli_compare_spans(q, NULL, &err) == VV_OK ? VV_EXIT_OK : vv_cli_fail_view(c, q, &err);
+}
+
 static const vv_cli_option options[] = {
     {"call", "CALL", "show one call: values, error, callers", false},
     {"function", "NAME", "of this function: its full name, definition key, or #NUMBER", false},
@@ -196,6 +203,7 @@ static const vv_cli_option options[] = {
     {"to", "NS", "that began before this time", false},
     {"min-duration", "TIME", "that took at least so long: 250us, 20ms, 3s", false},
     {"order", "ORDER", "start (default), or -duration: longest first", false},
+    {"base", "ID", "compare with this execution, by calling path; goes with --function and --reason", true},
     VV_CLI_PAGE_OPTIONS,
     VV_CLI_INDEX_OPTION,
 };
@@ -209,9 +217,11 @@ static int run(const vv_cli *c)
                   {"order", "order"}};
     const char *call = vv_cli_value(c, "call");
     vv_cli_request r = {.id = vv_cli_execution(c), .sub = vv_cstr(call),
-                        .view = call ? vv_answer_span : vv_answer_spans, .show = show};
+                        .view = call ? vv_answer_span : vv_answer_spans,
+                        .show = vv_cli_has(c, "base") ? show_compared : show};
     for (size_t i = 0; i < VV_ARRAY_LEN(passed); i++)
         vv_cli_param(&r.params, passed[i].parameter, vv_cli_value(c, passed[i].option));
+    vv_cli_repeated_param(&r.params, c, "base");
     if (call && (r.params.count || vv_cli_has_page(c)))
         return vv_cli_usage(c, "--call shows one call; it goes with no other option");
     if (!call)
@@ -220,7 +230,8 @@ static int run(const vv_cli *c)
 }
 
 static const char *const examples[] = {"varve spans", "varve spans latest~1 --status errored",
-                                       "varve spans --order -duration -n 5", "varve spans --call 1.17", NULL};
+                                       "varve spans --order -duration -n 5", "varve spans --call 1.17",
+                                       "varve spans --base latest~1", NULL};
 
 const vv_cli_verb vv_verb_spans = {
     .name = "spans",
@@ -229,7 +240,9 @@ const vv_cli_verb vv_verb_spans = {
     .details = "ID is an execution as `varve ls` lists it; the latest one where none is given. CALL is thread.call as\n"
                "the table has it, or a full id. Of ARGS, OUTPUT and ERROR the table says yes where the value is\n"
                "there, - where it was not to be kept, lost, pending, or ? where the recording does not say; it leaves\n"
-               "blank what did not happen. Calls that were not selected are counted (`varve top`), and not here.\n",
+               "blank what did not happen. Calls that were not selected are counted (`varve top`), and not here.\n"
+               "With --base a row is a calling path: the change of the time of its calls, how many there were more,\n"
+               "and how many more of them failed.\n",
     .options = options,
     .option_count = VV_ARRAY_LEN(options),
     .examples = examples,

@@ -159,6 +159,13 @@ void vv_cli_param(vv_cli_params *p, const char *name, const char *value)
         p->items[p->count++] = (vv_param){vv_cstr(name), vv_cstr(value)};
 }
 
+void vv_cli_repeated_param(vv_cli_params *p, const vv_cli *c, const char *option)
+{
+    for (unsigned i = 0; i < c->given_count; i++)
+        if (strcmp(c->given[i].option->name, option) == 0)
+            vv_cli_param(p, option, c->given[i].value);
+}
+
 void vv_cli_page_params(vv_cli_params *p, const vv_cli *c)
 {
     const char *limit = vv_cli_value(c, "limit");

@@ -26,6 +26,8 @@ typedef struct {
     size_t count;
 } vv_cli_params;
 void vv_cli_param(vv_cli_params *p, const char *name, const char *value); /* nothing where value is NULL */
+/* All that were given of an option that may be repeated, under its own name. */
+void vv_cli_repeated_param(vv_cli_params *p, const vv_cli *c, const char *option);
 
 /* The options of a list that has pages. */
 #define VV_CLI_PAGE_OPTIONS                                                                                           \

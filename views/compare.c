@@ -109,9 +109,12 @@ static void side_json(vv_json *j, const char *key, bool there, const vv_comparis
     vv_json_end_obj(j);
 }
 
-void vv_comparison_json(vv_json *j, const vv_scope *s, const bool on[VV_SIDES], const vv_comparison_number *numbers,
-                        size_t n, vv_u128 total, vv_u128 parent)
+/* "state", "base", "head", "delta" and the ratios. */
+static void numbers_json(vv_json *j, const vv_scope *s, const vv_comparison_row *r)
 {
+    const bool *on = r->on;
+    const vv_comparison_number *numbers = r->numbers;
+    size_t n = r->count;
     bool has_base = vv_scope_number_known(s, on, VV_SIDE_BASE), has_head = vv_scope_number_known(s, on, VV_SIDE_HEAD);
     vv_json_kv_cstr(j, "state", vv_delta_state_word(vv_scope_state(s, on)));
     side_json(j, "base", has_base, numbers, n, VV_SIDE_BASE);
@@ -131,46 +134,68 @@ void vv_comparison_json(vv_json *j, const vv_scope *s, const bool on[VV_SIDES], 
     const struct {
         const char *key;
         vv_u128 whole;
-    } ratios[] = {{"delta_of_base", from}, {"delta_of_total", total}, {"delta_of_parent", parent}};
+    } ratios[] = {{"delta_of_base", from}, {"delta_of_total", r->total}, {"delta_of_parent", r->parent}};
     for (size_t i = 0; i < VV_ARRAY_LEN(ratios); i++) {
         vv_json_key(j, ratios[i].key);
         vv_delta_ratio_json(j, has_metric, from, to, ratios[i].whole);
     }
 }
 
-static void population_json(vv_json *j, const vv_comparison *c, const vv_comparison_list *list, const void *state,
-                            const char *key, vv_side side)
+static void population_json(vv_json *j, const vv_compared *x, const char *key, vv_side side)
 {
-    if (!vv_json_kv_opt_obj(j, key, c->scope.known[side]))
+    if (!vv_json_kv_opt_obj(j, key, x->c->scope.known[side]))
         return;
-    list->population(j, state, side);
+    x->list->population(j, x->state, side);
     vv_json_end_obj(j);
 }
 
-static void answer_json(vv_json *j, const vv_query *q, const vv_comparison *c, const vv_page *page,
-                        const vv_comparison_list *list, const void *state)
+static void thrower_json(vv_json *j, const vv_comparison_row *r)
 {
-    vv_scope_head_json(j, q, &c->scope, page->more, NULL);
-    vv_json_kv_cstr(j, "of", list->of);
-    vv_json_kv_obj(j, "metric");
-    vv_json_kv_cstr(j, "name", list->metric);
-    vv_json_kv_cstr(j, "unit", list->unit);
-    vv_json_end_obj(j);
-    population_json(j, c, list, state, "population", VV_SIDE_HEAD);
-    population_json(j, c, list, state, "base_population", VV_SIDE_BASE);
-    vv_json_kv_arr(j, "items");
-    for (size_t i = 0; i < page->count; i++) {
-        vv_json_obj(j);
-        list->row(j, state, page->items[i].row);
-        vv_json_end_obj(j);
-    }
-    vv_json_end_arr(j);
-    vv_page_next_json(j, page);
+    const vv_function_ref *f = r->thrower;
+    vv_json_kv_cstr(j, "kind", r->kind);
+    vv_json_kv_cstr(j, "source", r->source);
+    vv_json_kv_u64(j, "throw_function_id", f->id);
+    vv_json_kv_str_or_null(j, "throw_fqn", f->def ? &f->def->fqn : NULL);
+    vv_json_kv_opt_str(j, "throw_definition_key", f->def ? &f->def->definition_key : NULL);
+}
+
+static void row_json(vv_json *j, const vv_compared *x, uint32_t row)
+{
+    vv_comparison_row r = {.node = VV_NONE};
+    x->list->row(x->state, row, &r);
+    vv_json_obj(j);
+    if (r.thrower)
+        thrower_json(j, &r);
+    vv_comparison_place_json(j, x->c, r.node);
+    numbers_json(j, &x->c->scope, &r);
+    if (x->list->rest)
+        x->list->rest(j, x->state, row);
     vv_json_end_obj(j);
 }
 
-vv_code vv_comparison_answer(vv_answer *a, vv_query *q, vv_comparison *c, const vv_comparison_list *list, void *state,
-                             vv_error *err)
+vv_code vv_comparison_answer(void *cls, const vv_query *q, const vv_compared *x, vv_error *err)
+{
+    vv_answer *a = cls;
+    vv_json *j = &a->j;
+    vv_scope_head_json(j, q, &x->c->scope, x->page->more, NULL);
+    vv_json_kv_cstr(j, "of", x->list->of);
+    vv_json_kv_obj(j, "metric");
+    vv_json_kv_cstr(j, "name", x->list->metric);
+    vv_json_kv_cstr(j, "unit", x->list->unit);
+    vv_json_end_obj(j);
+    population_json(j, x, "population", VV_SIDE_HEAD);
+    population_json(j, x, "base_population", VV_SIDE_BASE);
+    vv_json_kv_arr(j, "items");
+    for (size_t i = 0; i < x->page->count; i++)
+        row_json(j, x, x->page->items[i].row);
+    vv_json_end_arr(j);
+    vv_page_next_json(j, x->page);
+    vv_json_end_obj(j);
+    return vv_wr_error(&a->w, "answer", err);
+}
+
+vv_code vv_comparison_run(vv_query *q, vv_comparison *c, const vv_comparison_list *list, void *state,
+                          vv_comparison_show *show, void *cls, vv_error *err)
 {
     vv_page page;
     vv_code rc = vv_page_read(&page, q, list->view, VV_COMPARISON_KEY, err);
@@ -184,8 +209,7 @@ vv_code vv_comparison_answer(vv_answer *a, vv_query *q, vv_comparison *c, const 
         rc = list->offer(state, q, &page, err);
     if (rc == VV_OK) {
         vv_page_sort(&page, q, list->view);
-        answer_json(&a->j, q, c, &page, list, state);
-        rc = vv_wr_error(&a->w, "answer", err);
+        rc = show(cls, q, &(vv_compared){list, c, &page, state}, err);
     }
     vv_comparison_done(c);
     vv_page_done(&page);

@@ -36,27 +36,48 @@ typedef struct {
     vv_u128 value[VV_SIDES];
 } vv_comparison_number;
 
-/*
- * The fields "state", "base", "head", "delta" and the ratios. on: the sides that have the row; the first number is the
- * metric, without which there are no ratios; total and parent are the base's, and 0 where there is none.
- */
-void vv_comparison_json(vv_json *j, const vv_scope *s, const bool on[VV_SIDES], const vv_comparison_number *numbers,
-                        size_t n, vv_u128 total, vv_u128 parent);
+/* What a row says, however it is shown. */
+enum { VV_COMPARISON_NUMBERS = 9 };
+typedef struct {
+    uint32_t node;     /* where it stands; VV_NONE: in a context that is not there */
+    bool on[VV_SIDES]; /* the sides that have it */
+    size_t count;
+    vv_comparison_number numbers[VV_COMPARISON_NUMBERS]; /* the first one is the metric, of which the ratios are */
+    vv_u128 total, parent;          /* the base's that ratios are of; 0 where there is none */
+    const vv_function_ref *thrower; /* of errors: the function, what kind they are, and where from; else NULL */
+    const char *kind, *source;
+} vv_comparison_row;
 
-/* The list of an answer with base=: what its rows are of, and how each is written. */
+/* A list with base=: what its rows are of, and how they are gathered and written. */
 typedef struct {
     const char *view; /* as cursors name it */
     const char *of, *metric, *unit;
     vv_merge_visit *visit; /* gathers, of each execution; cls is the state */
     /* Offers the rows that were gathered, by vv_comparison_key. */
     vv_code (*offer)(void *state, vv_query *q, vv_page *page, vv_error *err);
-    void (*population)(vv_json *j, const void *state, vv_side side); /* fields of what all rows of a side are of */
-    void (*row)(vv_json *j, const void *state, uint32_t row);        /* fields of one row */
+    vv_u128 (*counted)(const void *state, vv_side side); /* what all rows of a side are of */
+    void (*population)(vv_json *j, const void *state, vv_side side); /* fields that say what that is */
+    void (*row)(const void *state, uint32_t row, vv_comparison_row *ret);
+    void (*rest)(vv_json *j, const void *state, uint32_t row); /* more fields of a row; may be NULL */
 } vv_comparison_list;
 
-/* The whole answer, once the view's own parameters are read. c: zeroed, of the state, and done with at the end. */
-VV_MUST_CHECK vv_code vv_comparison_answer(vv_answer *a, vv_query *q, vv_comparison *c, const vv_comparison_list *list,
-                                           void *state, vv_error *err);
+/* A page of such a list, for whom it is shown to. */
+typedef struct {
+    const vv_comparison_list *list;
+    const vv_comparison *c;
+    const vv_page *page;
+    const void *state;
+} vv_compared;
+typedef vv_code vv_comparison_show(void *cls, const vv_query *q, const vv_compared *x, vv_error *err);
 
-/* The answers of spans and errors with base=. */
-vv_view vv_answer_span_comparison, vv_answer_error_comparison;
+/*
+ * Gathers and shows, once the view's own parameters are read. c: zeroed, of the state, and done with at the end.
+ */
+VV_MUST_CHECK vv_code vv_comparison_run(vv_query *q, vv_comparison *c, const vv_comparison_list *list, void *state,
+                                        vv_comparison_show *show, void *cls, vv_error *err);
+
+/* Spans and errors, with base=. */
+typedef vv_code vv_compare(vv_query *q, vv_comparison_show *show, void *cls, vv_error *err);
+vv_compare vv_compare_spans, vv_compare_errors;
+/* The show that writes the answer; cls is a vv_answer. */
+vv_comparison_show vv_comparison_answer;

@@ -131,7 +131,7 @@ static void free_state(vv_listing *l)
 vv_code vv_answer_errors(vv_answer *a, vv_query *q, vv_error *err)
 {
     if (vv_query_value(q, "base"))
-        return vv_answer_error_comparison(a, q, err);
+        return vv_compare_errors(q, vv_comparison_answer, a, err);
     state *s = vv_listing_new(sizeof *s, free_state, q, err);
     if (!s)
         return VV_ERR_NOMEM;

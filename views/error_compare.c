@@ -131,8 +131,10 @@ static bool context_numbers(const state *s, const group *g, vv_side side, uint64
     return true;
 }
 
-static void failure_json(vv_json *j, const state *s, const group *g)
+static void failure_json(vv_json *j, const void *cls, uint32_t row)
 {
+    const state *s = cls;
+    const group *g = &s->groups[row];
     double rate[VV_SIDES] = {0, 0};
     bool known[VV_SIDES];
     static const char *const keys[VV_SIDES] = {[VV_SIDE_BASE] = "base_failure_rate",
@@ -152,36 +154,35 @@ static void failure_json(vv_json *j, const state *s, const group *g)
         vv_json_null(j);
 }
 
-static void thrower_json(vv_json *j, const vv_function_ref *f)
+static void describe_row(const void *cls, uint32_t row, vv_comparison_row *ret)
 {
-    vv_json_kv_u64(j, "throw_function_id", f->id);
-    vv_json_kv_str_or_null(j, "throw_fqn", f->def ? &f->def->fqn : NULL);
-    vv_json_kv_opt_str(j, "throw_definition_key", f->def ? &f->def->definition_key : NULL);
-}
-
-static void row_json(vv_json *j, const void *cls, uint32_t row)
-{
+    static const char *const keys[] = {"captures", "terminal_calls", "context_calls", "context_errors"};
     const state *s = cls;
     const group *g = &s->groups[row];
-    vv_comparison_number numbers[] = {{.key = "captures"}, {.key = "terminal_calls"}, {.key = "context_calls"},
-                                      {.key = "context_errors"}};
-    bool on[VV_SIDES];
+    *ret = (vv_comparison_row){
+        .node = g->node,
+        .count = VV_ARRAY_LEN(keys),
+        .total = s->captures[VV_SIDE_BASE],
+        .thrower = &g->thrower,
+        .kind = vv_capture_kinds[g->kind],
+        .source = vv_capture_sources[g->source],
+    };
     for (size_t side = 0; side < VV_SIDES; side++) {
         uint64_t calls, errors;
         bool context = context_numbers(s, g, (vv_side)side, &calls, &errors);
         const vv_u128 values[] = {g->captures[side], g->terminals[side], calls, errors};
-        on[side] = g->captures[side] > 0;
-        for (size_t i = 0; i < VV_ARRAY_LEN(numbers); i++) {
-            numbers[i].known[side] = i < 2 || context;
-            numbers[i].value[side] = values[i];
+        ret->on[side] = g->captures[side] > 0;
+        for (size_t i = 0; i < VV_ARRAY_LEN(keys); i++) {
+            ret->numbers[i].key = keys[i];
+            ret->numbers[i].known[side] = i < 2 || context;
+            ret->numbers[i].value[side] = values[i];
         }
     }
-    vv_json_kv_cstr(j, "kind", vv_capture_kinds[g->kind]);
-    vv_json_kv_cstr(j, "source", vv_capture_sources[g->source]);
-    thrower_json(j, &g->thrower);
-    vv_comparison_place_json(j, &s->c, g->node);
-    vv_comparison_json(j, &s->c.scope, on, numbers, VV_ARRAY_LEN(numbers), s->captures[VV_SIDE_BASE], 0);
-    failure_json(j, s, g);
+}
+
+static vv_u128 count_captures(const void *cls, vv_side side)
+{
+    return ((const state *)cls)->captures[side];
 }
 
 static vv_code offer_rows(void *cls, vv_query *q, vv_page *page, vv_error *err)
@@ -200,7 +201,7 @@ static vv_code offer_rows(void *cls, vv_query *q, vv_page *page, vv_error *err)
     return VV_OK;
 }
 
-vv_code vv_answer_error_comparison(vv_answer *a, vv_query *q, vv_error *err)
+vv_code vv_compare_errors(vv_query *q, vv_comparison_show *show, void *cls, vv_error *err)
 {
     static const vv_comparison_list list = {
         .view = "errors",
@@ -209,15 +210,17 @@ vv_code vv_answer_error_comparison(vv_answer *a, vv_query *q, vv_error *err)
         .unit = "errors",
         .visit = add_errors,
         .offer = offer_rows,
+        .counted = count_captures,
         .population = population_json,
-        .row = row_json,
+        .row = describe_row,
+        .rest = failure_json,
     };
     static const char *const names[] = {"base+", "limit", "cursor", NULL};
     state s = {.texts = vv_arena_init(TEXTS_MAX), .counts_whole = {true, true}};
     vv_map_init(&s.map, sizeof(identity));
     vv_code rc = vv_query_check(q, names, err);
     if (rc == VV_OK)
-        rc = vv_comparison_answer(a, q, &s.c, &list, &s, err);
+        rc = vv_comparison_run(q, &s.c, &list, &s, show, cls, err);
     vv_map_done(&s.map);
     free(s.groups);
     vv_arena_done(&s.texts);

@@ -164,7 +164,7 @@ static void free_list(vv_listing *l)
 vv_code vv_answer_spans(vv_answer *a, vv_query *q, vv_error *err)
 {
     if (vv_query_value(q, "base"))
-        return vv_answer_span_comparison(a, q, err);
+        return vv_compare_spans(q, vv_comparison_answer, a, err);
     list_state *s = vv_listing_new(sizeof *s, free_list, q, err);
     if (!s)
         return VV_ERR_NOMEM;

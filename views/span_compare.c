@@ -117,11 +117,15 @@ static void population_json(vv_json *j, const void *cls, vv_side side)
     vv_json_kv_u64(j, "without_context", n->without_context);
 }
 
-static void row_json(vv_json *j, const void *cls, uint32_t node)
+static vv_u128 count_matched(const void *cls, vv_side side)
+{
+    return ((const state *)cls)->populations[side].matched;
+}
+
+static void describe_row(const void *cls, uint32_t node, vv_comparison_row *ret)
 {
     const state *s = cls;
     const tally *base = &s->tallies[node][VV_SIDE_BASE], *head = &s->tallies[node][VV_SIDE_HEAD];
-    const bool on[VV_SIDES] = {[VV_SIDE_HEAD] = head->spans > 0, [VV_SIDE_BASE] = base->spans > 0};
     const bool whole[VV_SIDES] = {true, true};
     const bool timed[VV_SIDES] = {[VV_SIDE_HEAD] = head->timed > 0, [VV_SIDE_BASE] = base->timed > 0};
     const bool summed[VV_SIDES] = {[VV_SIDE_HEAD] = head->timed || !head->spans, /* of no spans it is 0 */
@@ -141,17 +145,20 @@ static void row_json(vv_json *j, const void *cls, uint32_t node)
         {"exited", whole, base->status[3], head->status[3]},
         {"unknown", whole, base->status[VV_SPAN_STATUS_UNKNOWN], head->status[VV_SPAN_STATUS_UNKNOWN]},
     };
-    vv_comparison_number out[VV_ARRAY_LEN(numbers)];
+    uint32_t up = s->c.merged.tree.nodes[node].parent;
+    *ret = (vv_comparison_row){
+        .node = node,
+        .on = {[VV_SIDE_HEAD] = head->spans > 0, [VV_SIDE_BASE] = base->spans > 0},
+        .count = VV_ARRAY_LEN(numbers),
+        .total = s->total[VV_SIDE_BASE],
+        .parent = up == VV_NONE ? 0 : s->tallies[up][VV_SIDE_BASE].total_ns,
+    };
     for (size_t i = 0; i < VV_ARRAY_LEN(numbers); i++)
-        out[i] = (vv_comparison_number){
+        ret->numbers[i] = (vv_comparison_number){
             .key = numbers[i].key,
             .known = {[VV_SIDE_HEAD] = numbers[i].known[VV_SIDE_HEAD],
                       [VV_SIDE_BASE] = numbers[i].known[VV_SIDE_BASE]},
             .value = {[VV_SIDE_HEAD] = numbers[i].head, [VV_SIDE_BASE] = numbers[i].base}};
-    uint32_t up = s->c.merged.tree.nodes[node].parent;
-    vv_comparison_place_json(j, &s->c, node);
-    vv_comparison_json(j, &s->c.scope, on, out, VV_ARRAY_LEN(out), s->total[VV_SIDE_BASE],
-                       up == VV_NONE ? 0 : s->tallies[up][VV_SIDE_BASE].total_ns);
 }
 
 /* What is damaged can't be said to lack a function: it has no rows of it then. */
@@ -192,7 +199,7 @@ static vv_code offer_rows(void *cls, vv_query *q, vv_page *page, vv_error *err)
     return rc;
 }
 
-vv_code vv_answer_span_comparison(vv_answer *a, vv_query *q, vv_error *err)
+vv_code vv_compare_spans(vv_query *q, vv_comparison_show *show, void *cls, vv_error *err)
 {
     static const vv_comparison_list list = {
         .view = "spans",
@@ -201,13 +208,14 @@ vv_code vv_answer_span_comparison(vv_answer *a, vv_query *q, vv_error *err)
         .unit = "ns",
         .visit = add_spans,
         .offer = offer_rows,
+        .counted = count_matched,
         .population = population_json,
-        .row = row_json,
+        .row = describe_row,
     };
     state s = {.cap = 0};
     vv_code rc = read_options(&s, q, err);
     if (rc == VV_OK)
-        rc = vv_comparison_answer(a, q, &s.c, &list, &s, err);
+        rc = vv_comparison_run(q, &s.c, &list, &s, show, cls, err);
     vv_function_grouping_done(&s.groups);
     free(s.tallies);
     return rc;

@@ -63,6 +63,58 @@ is "two runs of one build" "cause: no number of calls changed" "$("$varve" diff 
 is "a row limit" "4 of 6 functions changed, the first ones are shown" \
     "$("$varve" diff before after --sort calls -n 1 | grep -o '4 of.*')"
 
+# What was recorded one by one: asking with 1 fails, with 0 it does not
+asking()
+{
+    cat <<'EOF'
+llm ask 1
+    load 0
+    positive bad
+    load 0
+    return
+bad:
+    text no
+    throw
+
+fn asks 1
+    try failed
+    load 0
+    call ask 1
+    caught
+failed:
+    return
+
+fn main 0
+EOF
+    for with in "$@"; do printf '    int %s\n    call asks 1\n    pop\n' "$with"; done
+    printf '    int 0\n    return\n'
+}
+asking 0 0 >calm.vm
+asking 0 1 1 0 1 >stormy.vm
+record calm && record stormy || exit 99
+paths() { awk '/ask/ && !/asks *main$/ {$1 = $1; print}'; }
+is "spans by calling path" "+3 +3 ask main > asks" \
+    "$("$varve" diff calm stormy --of spans | paths | grep -o '[^ ]* [^ ]* ask .*')"
+is "how many there are" "base: 3 calls kept one by one, 5 counted; evidence complete head: 6 calls kept one by one, 11 counted; evidence complete" \
+    "$("$varve" diff calm stormy --of spans | grep -E '^(base|head)' | xargs)"
+is "spans of one function" 1 "$("$varve" diff calm stormy --of spans --function ask | grep -c ' ask ')"
+is "fewer than there are" "more follow; --limit shows them" "$("$varve" diff calm stormy --of spans -n 1 | tail -1)"
+is "errors by what was thrown where" "+3 - 0 3 +3 +3 new fresh ask main > asks" \
+    "$("$varve" diff calm stormy --of errors | paths)"
+is "how many of them" "base: 0 errors recorded, 0 calls ended by an error; evidence complete head: 3 errors recorded, 3 calls ended by an error; evidence complete" \
+    "$("$varve" diff calm stormy --of errors | grep -E '^(base|head)' | xargs)"
+is "the other way round, they are gone" "-3 -100.0% 3 0 -3 -3 gone fresh ask main > asks" \
+    "$("$varve" diff stormy calm --of errors | paths)"
+asking 0 1 >middle.vm
+mv middle.vm stormy.vm
+record stormy || exit 99
+for verb in spans errors; do
+    is "$verb of one store" "$("$varve" diff stormy#latest~1 stormy --of $verb)" \
+        "$("$varve" $verb --store stormy --base latest~1)"
+done
+is "which has pages" 2 "$({ "$varve" spans --store stormy --base latest~1 -n 1; "$varve" spans --store stormy \
+    --base latest~1 --cursor "$("$varve" spans --store stormy --base latest~1 -n 1 | sed -n 's/.*--cursor \(.*\) shows.*/\1/p')"; } | grep -c ' main')"
+
 # The answer as JSON
 tar -C before -cf before.tar .baml
 "$varve" diff before.tar after --json >two.json
@@ -105,7 +157,8 @@ fails "no such store" 5 "nowhere" diff nowhere after
 fails "no such execution" 5 "varve ls" diff before#latest~7 after
 fails "no id" 2 '"what" is not' diff before#what after
 fails "no such view" 2 "one of flame" diff before after --json --of moon
-fails "a view without --json" 2 "goes with --json" diff before after --of spans
+fails "a view without --json" 2 "goes with --json; .varve flame. with --base shows it" diff before after --of flame
+fails "a column of functions" 2 "does not go with --of spans" diff before after --of spans --sort calls
 is "complete evidence" 0 "$("$varve" diff before after --strict >/dev/null; echo $?)"
 tar -xf "$top_srcdir/tests/fixtures/demo-store.tar" -C "$dir"
 fails "evidence that is not" 3 "evidence is partial" diff before "$dir" --strict

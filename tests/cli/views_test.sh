@@ -116,7 +116,7 @@ fails "one of several IDs" 2 '^varve: "nonsense" is not an execution.s id' top l
 fails "an execution that is not there" 5 '^varve: "latest~99": no execution' top latest latest~99
 fails "a number with zeros before it" 2 '"latest~01" is not an execution.s id' show latest~01
 fails "diff: an option of another view" 2 '^varve: --metric does not go with --of spans; ' diff latest latest --json --of spans --metric calls
-fails "diff: and of none that is named" 2 '^varve: --sort does not go with --of flame, which --json prints' diff latest latest --json --sort calls
+fails "diff: and of none that is named" 2 '^varve: --sort does not go with --of flame, the default; ' diff latest latest --json --sort calls
 fails "diff: callers of what" 2 '^varve: --of callers needs --function NAME; ' diff latest latest --json --of callers
 fails "diff: an id of another store" 2 '^varve: "nope" is not an execution.s id' diff '.#nope' latest
 fails "a base that is none" 2 '^varve: "nope" is not an execution.s id' flame --base nope
