@@ -213,9 +213,9 @@ bool vv_text_contains(vv_str text, vv_str needle)
     return false;
 }
 
-void vv_snapshot_json(vv_json *j, const vv_look *look)
+void vv_snapshot_json(vv_json *j, const char *key, const vv_look *look)
 {
-    vv_json_obj(j);
+    vv_json_kv_obj(j, key);
     vv_json_kv_cstr(j, "generation", look->generation);
     vv_json_kv_cstr(j, "as_of", look->generation);
     vv_json_kv_arr(j, "streams");
@@ -237,8 +237,7 @@ void vv_snapshot_json(vv_json *j, const vv_look *look)
 void vv_head_json(vv_json *j, const vv_look *look, const vv_evidence *e, bool truncated, const vv_filtered *filtered)
 {
     vv_json_obj(j);
-    vv_json_key(j, "snapshot");
-    vv_snapshot_json(j, look);
+    vv_snapshot_json(j, "snapshot", look);
     vv_json_key(j, "evidence");
     vv_evidence_json(j, e, truncated, filtered);
 }

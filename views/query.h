@@ -86,8 +86,8 @@ void vv_query_next_json(vv_json *j, const vv_query *q, const char *view, const u
 /* Case-insensitive (ASCII) search; an empty needle is found everywhere. */
 bool vv_text_contains(vv_str text, vv_str needle);
 
-/* The object "snapshot" of an answer (docs/http-api.md). */
-void vv_snapshot_json(vv_json *j, const vv_look *look);
+/* The object "snapshot" of an answer (docs/http-api.md), by that key. */
+void vv_snapshot_json(vv_json *j, const char *key, const vv_look *look);
 
 /* Opens an answer's object with what all of them say first: the snapshot, and how far it can be trusted. */
 void vv_head_json(vv_json *j, const vv_look *look, const vv_evidence *e, bool truncated, const vv_filtered *filtered);

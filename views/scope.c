@@ -242,8 +242,7 @@ void vv_scope_head_json(vv_json *j, const vv_query *q, const vv_scope *s, bool t
     if (vv_scope_is_single(s))
         return;
     if (q->base_look) {
-        vv_json_key(j, "base_snapshot");
-        vv_snapshot_json(j, q->base_look);
+        vv_snapshot_json(j, "base_snapshot", q->base_look);
     }
     if (s->compares) {
         side_evidence_json(j, "base_evidence", &s->sides[VV_SIDE_BASE]);

@@ -15,8 +15,7 @@ static void open_list(vv_listing *l, vv_json *j)
     uint64_t contiguous, highest;
     vv_plane_waters(f, &contiguous, &highest);
     vv_json_obj(j);
-    vv_json_key(j, "snapshot");
-    vv_snapshot_json(j, l->look);
+    vv_snapshot_json(j, "snapshot", l->look);
     vv_json_kv_hex(j, "euid", f->euid.b, sizeof f->euid.b);
     vv_json_kv_cstr(j, "plane", vv_plane_dir(f->plane));
     vv_json_kv_u64(j, "high_water", contiguous);

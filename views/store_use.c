@@ -179,11 +179,7 @@ static void disk_json(vv_json *j, const vv_store_use *u)
     vv_json_kv_obj(j, "ledger");
     vv_number_json(j, "bytes", u->has_ledger, u->ledger);
     vv_json_kv_u64(j, "counted", u->counted);
-    vv_json_key(j, "agrees");
-    if (u->has_ledger && u->is_settled)
-        vv_json_bool(j, u->ledger == u->counted);
-    else
-        vv_json_null(j);
+    vv_json_kv_opt_bool(j, "agrees", u->has_ledger && u->is_settled, u->ledger == u->counted);
     vv_json_end_obj(j);
 }
 
@@ -250,8 +246,7 @@ vv_code vv_view_store(vv_json *j, vv_query *q, vv_error *err)
     if (rc != VV_OK)
         return rc;
     vv_json_obj(j);
-    vv_json_key(j, "snapshot");
-    vv_snapshot_json(j, q->look);
+    vv_snapshot_json(j, "snapshot", q->look);
     disk_json(j, &use);
     counts_json(j, &use);
     orphans_json(j, &orphans, scan);

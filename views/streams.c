@@ -92,8 +92,7 @@ vv_code vv_view_streams(vv_json *j, vv_query *q, vv_error *err)
     if (rc != VV_OK)
         return rc;
     vv_json_obj(j);
-    vv_json_key(j, "snapshot");
-    vv_snapshot_json(j, q->look);
+    vv_snapshot_json(j, "snapshot", q->look);
     vv_json_kv_arr(j, "items");
     size_t i = 0;
     while (i < store->stream_count && has_cursor && memcmp(store->streams[i].euid.b, after.b, sizeof after.b) <= 0)
@@ -122,8 +121,7 @@ vv_code vv_view_stream(vv_json *j, vv_query *q, vv_error *err)
         return vv_fail(err, VV_ERR_NOTFOUND, "no stream of that id in this store");
     }
     vv_json_obj(j);
-    vv_json_key(j, "snapshot");
-    vv_snapshot_json(j, q->look);
+    vv_snapshot_json(j, "snapshot", q->look);
     vv_json_key(j, "stream");
     stream_json(j, s);
     vv_json_end_obj(j);

@@ -197,11 +197,7 @@ vv_code vv_value_json(vv_json *j, const vv_query *q, vv_value_loaded *v, const v
         j->out->len = len;
         return vv_value_json(j, q, v, b, err);
     }
-    vv_json_key(j, "cut");
-    if (shown)
-        vv_json_bool(j, cut);
-    else
-        vv_json_null(j);
+    vv_json_kv_opt_bool(j, "cut", shown, cut);
     vv_json_end_obj(j);
     return vv_wr_error(j->out, "answer", err);
 }
