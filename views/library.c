@@ -360,21 +360,23 @@ void vv_look_release(vv_library *l, const vv_look *look)
     vv_place_close(last);
 }
 
-static vv_index *index_of(const vv_look *look)
+static vv_shelf_item item_of(const vv_look *look, const vv_stream *stream, const vv_execution *execution)
 {
-    return ((const look_entry *)look)->place->index;
+    return (vv_shelf_item){look->store, ((const look_entry *)look)->place->index, stream, execution};
 }
 
 vv_code vv_library_profile(vv_library *l, const vv_look *look, const vv_stream *stream, const vv_execution *execution,
                            const vv_profile **ret, vv_error *err)
 {
-    return vv_shelf_profile(l->shelf, look->store, index_of(look), stream, execution, ret, err);
+    const vv_shelf_item x = item_of(look, stream, execution);
+    return vv_shelf_profile(l->shelf, &x, ret, err);
 }
 
 vv_code vv_library_digest(vv_library *l, const vv_look *look, const vv_stream *stream, const vv_execution *execution,
                           const vv_digest **ret, vv_error *err)
 {
-    return vv_shelf_digest(l->shelf, look->store, index_of(look), stream, execution, ret, err);
+    const vv_shelf_item x = item_of(look, stream, execution);
+    return vv_shelf_digest(l->shelf, &x, ret, err);
 }
 
 void vv_profile_release(vv_library *l, const vv_profile *p)

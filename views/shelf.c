@@ -249,11 +249,12 @@ static void entry_unref(vv_shelf *sh, entry *e)
  * The fold of an earlier look at the same execution that nobody uses, to go on with; NULL where there is none. What
  * was known of that look goes, or an execution that runs for days would leave a digest a second. Under the lock.
  */
-static vv_fold *take_growing(vv_shelf *sh, const vv_stream *stream, const vv_execution *execution)
+static vv_fold *take_growing(vv_shelf *sh, const vv_shelf_item *x)
 {
-    entry *e = *growing_of(sh, &execution->root);
-    if (!e || !e->profile || e->refs || e->loading || e->data_high > stream->data_high
-        || memcmp(e->root.b, execution->root.b, sizeof e->root.b) != 0)
+    const vv_thread_ref *root = &x->execution->root;
+    entry *e = *growing_of(sh, root);
+    if (!e || !e->profile || e->refs || e->loading || e->data_high > x->stream->data_high
+        || memcmp(e->root.b, root->b, sizeof e->root.b) != 0)
         return NULL;
     vv_fold *fold = e->profile->fold;
     e->profile->fold = NULL;
@@ -262,46 +263,42 @@ static vv_fold *take_growing(vv_shelf *sh, const vv_stream *stream, const vv_exe
     return fold;
 }
 
-static vv_code load_fold(vv_shelf *sh, const vv_store *store, const vv_stream *stream, const vv_execution *execution,
-                         vv_fold *former, vv_fold **ret, vv_error *err)
-{
-    if (!former)
-        return vv_fold_load(ret, store, stream, execution, &sh->budget, err);
-    vv_code rc = vv_fold_advance(&former, store, stream, execution, err);
-    if (rc == VV_OK)
-        *ret = former;
-    else
-        vv_fold_free(former);
-    return rc;
-}
+/* What is loaded for an entry, before the entry has it. */
+typedef struct {
+    vv_profile *profile;
+    vv_digest *digest;
+    bool refused; /* too large to be loaded now: the digest says that all is unknown */
+} content;
 
-static vv_code load(vv_shelf *sh, const vv_store *store, const vv_stream *stream, const vv_execution *execution,
-                    vv_fold *former, vv_profile **ret_profile, vv_digest **ret_digest, vv_error *err)
+static vv_code load(vv_shelf *sh, const vv_shelf_item *x, vv_fold *former, content *ret, vv_error *err)
 {
-    vv_fold *fold;
-    vv_code rc = load_fold(sh, store, stream, execution, former, &fold, err);
-    if (rc != VV_OK)
+    vv_fold *fold = former;
+    vv_code rc = former ? vv_fold_advance(&fold, x->store, x->stream, x->execution, err)
+                        : vv_fold_load(&fold, x->store, x->stream, x->execution, &sh->budget, err);
+    if (rc != VV_OK) {
+        vv_fold_free(fold);
         return rc;
+    }
     vv_profile *p;
-    rc = vv_profile_new(&p, fold, sh->tables, store, stream, execution, err);
+    rc = vv_profile_new(&p, fold, sh->tables, x->store, x->stream, x->execution, err);
     if (rc != VV_OK)
         return rc;
-    rc = vv_digest_new(ret_digest, execution, p, err);
+    rc = vv_digest_new(&ret->digest, x->execution, p, err);
     if (rc != VV_OK) {
         vv_profile_free(p);
         return rc;
     }
     p->fold->execution = NULL; /* the look may go before the profile does */
-    *ret_profile = p;
+    ret->profile = p;
     return VV_OK;
 }
 
 /* The digest as the index has it under that key; NULL where it has none. */
-static vv_digest *recall_digest(vv_index *index, const vv_execution *execution, const uint8_t key[32])
+static vv_digest *recall_digest(const vv_shelf_item *x, const uint8_t key[32])
 {
     vv_blob b = {0};
     vv_digest *d = NULL;
-    if (!vv_index_summary(index, &execution->root, key, &b))
+    if (!vv_index_summary(x->index, &x->execution->root, key, &b))
         return NULL;
     if (vv_digest_get(&d, b.p, b.n, NULL) != VV_OK)
         d = NULL;
@@ -309,15 +306,14 @@ static vv_digest *recall_digest(vv_index *index, const vv_execution *execution, 
     return d;
 }
 
-static void keep_digest(vv_index *index, const vv_execution *execution, const uint8_t key[32], const vv_profile *p,
-                        const vv_digest *d)
+static void keep_digest(const vv_shelf_item *x, const uint8_t key[32], const content *c)
 {
-    if (!vv_digest_is_lasting(execution, p))
+    if (!vv_digest_is_lasting(x->execution, c->profile))
         return;
     vv_wr w = vv_wr_growing(VV_SUMMARY_MAX);
-    vv_digest_put(&w, d);
+    vv_digest_put(&w, c->digest);
     if (vv_wr_ok(&w))
-        vv_index_keep_summary(index, &execution->root, key, w.buf, w.len);
+        vv_index_keep_summary(x->index, &x->execution->root, key, w.buf, w.len);
     vv_wr_done(&w);
 }
 
@@ -325,22 +321,20 @@ static void keep_digest(vv_index *index, const vv_execution *execution, const ui
  * The digest alone from the index, else profile and digest. Takes former, which may go on; it is freed where it is not
  * needed.
  */
-static vv_code obtain(vv_shelf *sh, const vv_store *store, vv_index *index, const vv_stream *stream,
-                      const vv_execution *execution, const uint8_t signature[32], bool want_profile, vv_fold *former,
-                      vv_profile **ret_profile, vv_digest **ret_digest, vv_error *err)
+static vv_code obtain(vv_shelf *sh, const vv_shelf_item *x, const uint8_t signature[32], bool want_profile,
+                      vv_fold *former, content *ret, vv_error *err)
 {
-    if (execution->status == VV_EXEC_RUNNING)
-        index = NULL;
+    if (!x->index || x->execution->status == VV_EXEC_RUNNING)
+        return load(sh, x, former, ret, err);
     uint8_t key[32];
-    if (index)
-        vv_digest_key(key, signature, store, stream, execution);
-    if (index && !want_profile && (*ret_digest = recall_digest(index, execution, key)) != NULL) {
+    vv_digest_key(key, signature, x->store, x->stream, x->execution);
+    if (!want_profile && (ret->digest = recall_digest(x, key)) != NULL) {
         vv_fold_free(former);
         return VV_OK;
     }
-    vv_code rc = load(sh, store, stream, execution, former, ret_profile, ret_digest, err);
-    if (rc == VV_OK && index)
-        keep_digest(index, execution, key, *ret_profile, *ret_digest);
+    vv_code rc = load(sh, x, former, ret, err);
+    if (rc == VV_OK)
+        keep_digest(x, key, ret);
     return rc;
 }
 
@@ -357,12 +351,57 @@ static vv_code digest_of_refused(vv_digest **ret, const vv_execution *execution,
     return rc;
 }
 
+/* Gives the entry what was loaded. Under the lock. */
+static void settle(vv_shelf *sh, entry *e, const content *c, bool goes_on)
+{
+    if (c->profile) {
+        c->profile->holder = e;
+        e->profile = c->profile;
+        if (goes_on)
+            *growing_of(sh, &e->root) = e;
+    }
+    if (e->digest) {
+        vv_digest_free(c->digest);
+        return;
+    }
+    c->digest->holder = e;
+    e->digest = c->digest;
+    sh->digest_bytes += vv_digest_bytes(e->digest);
+    vv_budget_force(&sh->budget, vv_digest_bytes(e->digest));
+}
+
+/* Loads what the entry lacks. Under the lock, which is let go meanwhile. */
+static vv_code fill(vv_shelf *sh, entry *e, const vv_shelf_item *x, bool want_profile, vv_error *err)
+{
+    content c = {.refused = false};
+    e->loading = true;
+    e->root = x->execution->root;
+    e->data_high = x->stream->data_high;
+    vv_fold *former = take_growing(sh, x);
+    pthread_mutex_unlock(&sh->lock);
+    uint64_t from = vv_now_ns();
+    vv_code rc = obtain(sh, x, e->key, want_profile, former, &c, err);
+    if (rc == VV_ERR_LIMIT && !want_profile) {
+        c.refused = true;
+        vv_error_clear(err);
+        rc = digest_of_refused(&c.digest, x->execution, err);
+    }
+    load_ns += vv_now_ns() - from;
+    pthread_mutex_lock(&sh->lock);
+    e->loading = false;
+    pthread_cond_broadcast(&sh->loaded);
+    if (rc == VV_OK)
+        settle(sh, e, &c, !x->execution->has_end);
+    if (e->listed && (!e->digest || c.refused)) /* there may be room the next time */
+        unlist(sh, e);
+    return rc;
+}
+
 /* An entry with a digest, and a profile where one is asked for; one reference is the caller's. Under the lock. */
-static vv_code acquire(vv_shelf *sh, const vv_store *store, vv_index *index, const vv_stream *stream,
-                       const vv_execution *execution, bool want_profile, entry **ret, vv_error *err)
+static vv_code acquire(vv_shelf *sh, const vv_shelf_item *x, bool want_profile, entry **ret, vv_error *err)
 {
     uint8_t key[32];
-    signature(key, stream, execution);
+    signature(key, x->stream, x->execution);
     entry *e = find_or_add(sh, key);
     if (!e)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for an execution");
@@ -371,73 +410,33 @@ static vv_code acquire(vv_shelf *sh, const vv_store *store, vv_index *index, con
     while (e->loading)
         pthread_cond_wait(&sh->loaded, &sh->lock);
     load_ns += vv_now_ns() - from;
-    if (e->digest && (e->profile || !want_profile)) {
-        *ret = e;
-        return VV_OK;
-    }
-    e->loading = true;
-    e->root = execution->root;
-    e->data_high = stream->data_high;
-    vv_fold *former = take_growing(sh, stream, execution);
-    pthread_mutex_unlock(&sh->lock);
-    vv_profile *profile = NULL;
-    vv_digest *digest = NULL;
-    from = vv_now_ns();
-    vv_code rc = obtain(sh, store, index, stream, execution, key, want_profile, former, &profile, &digest, err);
-    bool refused = rc == VV_ERR_LIMIT && !want_profile;
-    if (refused) {
-        vv_error_clear(err);
-        rc = digest_of_refused(&digest, execution, err);
-    }
-    load_ns += vv_now_ns() - from;
-    pthread_mutex_lock(&sh->lock);
-    e->loading = false;
-    pthread_cond_broadcast(&sh->loaded);
-    if (rc != VV_OK) {
-        if (e->listed && !e->digest)
-            unlist(sh, e);
-        entry_unref(sh, e);
-        return rc;
-    }
-    if (profile) {
-        profile->holder = e;
-        e->profile = profile;
-        if (!execution->has_end)
-            *growing_of(sh, &e->root) = e;
-    }
-    if (e->digest) {
-        vv_digest_free(digest);
-    } else {
-        digest->holder = e;
-        e->digest = digest;
-        sh->digest_bytes += vv_digest_bytes(digest);
-        vv_budget_force(&sh->budget, vv_digest_bytes(digest));
-    }
-    if (refused && e->listed) /* there may be room the next time */
-        unlist(sh, e);
-    trim_entries(sh);
     *ret = e;
-    return VV_OK;
+    if (e->digest && (e->profile || !want_profile))
+        return VV_OK;
+    vv_code rc = fill(sh, e, x, want_profile, err);
+    if (rc == VV_OK)
+        trim_entries(sh);
+    else
+        entry_unref(sh, e);
+    return rc;
 }
 
-vv_code vv_shelf_profile(vv_shelf *sh, const vv_store *store, vv_index *index, const vv_stream *stream,
-                         const vv_execution *execution, const vv_profile **ret, vv_error *err)
+vv_code vv_shelf_profile(vv_shelf *sh, const vv_shelf_item *x, const vv_profile **ret, vv_error *err)
 {
     entry *e;
     pthread_mutex_lock(&sh->lock);
-    vv_code rc = acquire(sh, store, index, stream, execution, true, &e, err);
+    vv_code rc = acquire(sh, x, true, &e, err);
     if (rc == VV_OK)
         *ret = e->profile;
     pthread_mutex_unlock(&sh->lock);
     return rc;
 }
 
-vv_code vv_shelf_digest(vv_shelf *sh, const vv_store *store, vv_index *index, const vv_stream *stream,
-                        const vv_execution *execution, const vv_digest **ret, vv_error *err)
+vv_code vv_shelf_digest(vv_shelf *sh, const vv_shelf_item *x, const vv_digest **ret, vv_error *err)
 {
     entry *e;
     pthread_mutex_lock(&sh->lock);
-    vv_code rc = acquire(sh, store, index, stream, execution, false, &e, err);
+    vv_code rc = acquire(sh, x, false, &e, err);
     if (rc == VV_OK)
         *ret = e->digest;
     pthread_mutex_unlock(&sh->lock);

@@ -15,15 +15,18 @@ vv_shelf *vv_shelf_new(size_t max_bytes);
 void vv_shelf_free(vv_shelf *sh); /* accepts NULL; after everything handed out has been released */
 vv_budget *vv_shelf_budget(vv_shelf *sh);
 
-/*
- * An execution of a store as it stands in stream; index is the store's, or NULL. What is handed out is immutable, and
- * held until it is released. NOMEM, LIMIT.
- */
-VV_MUST_CHECK vv_code vv_shelf_profile(vv_shelf *sh, const vv_store *store, vv_index *index, const vv_stream *stream,
-                                       const vv_execution *execution, const vv_profile **ret, vv_error *err);
-/* Its digest, without loading it where the digest is still known, here or to the index. */
-VV_MUST_CHECK vv_code vv_shelf_digest(vv_shelf *sh, const vv_store *store, vv_index *index, const vv_stream *stream,
-                                      const vv_execution *execution, const vv_digest **ret, vv_error *err);
+/* An execution of a store, as it stands in stream. */
+typedef struct {
+    const vv_store *store;
+    vv_index *index; /* the store's, or NULL */
+    const vv_stream *stream;
+    const vv_execution *execution;
+} vv_shelf_item;
+
+/* What is handed out is immutable, and held until it is released. NOMEM, LIMIT. */
+VV_MUST_CHECK vv_code vv_shelf_profile(vv_shelf *sh, const vv_shelf_item *x, const vv_profile **ret, vv_error *err);
+/* The digest, without loading the execution where it is still known, here or to the index. */
+VV_MUST_CHECK vv_code vv_shelf_digest(vv_shelf *sh, const vv_shelf_item *x, const vv_digest **ret, vv_error *err);
 /* Of a profile or digest: its holder. */
 void vv_shelf_release(vv_shelf *sh, void *holder);
 
