@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "views/facts.h"
 #include "views/functions.h"
 
 enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000 };
@@ -134,27 +135,12 @@ static void unattributed_json(vv_json *j, const char *key, const answer *a, vv_s
 
 static bool row_matches(const vv_function_group *g, const vv_str *text)
 {
-    const vv_function *d = g->function.def;
-    if (!text || text->n == 0)
-        return true;
-    if (!d)
-        return false;
-    const vv_str none = {NULL, 0};
-    const vv_str fields[] = {d->fqn, d->display_name, d->definition_key.present ? d->definition_key.s : none,
-                             d->source_file.present ? d->source_file.s : none};
-    for (size_t i = 0; i < VV_ARRAY_LEN(fields); i++)
-        if (fields[i].n && vv_text_contains(fields[i], *text))
-            return true;
-    return false;
-}
-
-/* A cursor is the place of the last row: what stands before it has been shown, wherever that row is by now. */
-static size_t start_of_page(const options *o, const vv_function_groups *g)
-{
-    size_t i = 0;
-    while (o->has_cursor && i < g->count && memcmp(g->items[i].place, o->after, sizeof o->after) <= 0)
-        i++;
-    return i;
+    vv_text_field fields[VV_FUNCTION_TEXTS];
+    size_t n = g->function.def ? vv_function_texts(g->function.def, fields) : 0;
+    bool matches = !text || text->n == 0;
+    for (size_t i = 0; i < n && !matches; i++)
+        matches = vv_text_contains(fields[i].text, *text);
+    return matches;
 }
 
 static void answer_head_json(vv_json *j, const answer *a, bool more, size_t rows)
@@ -175,27 +161,30 @@ static void answer_head_json(vv_json *j, const answer *a, bool more, size_t rows
     vv_json_kv_u64(j, "total_rows", rows);
 }
 
+/* A cursor is the place of the last row: what stands before it has been shown, wherever that row is by now. */
 static void answer_json(vv_json *j, const answer *a)
 {
     const vv_function_groups *g = a->groups;
-    size_t at = start_of_page(a->o, g), last = g->count, rows = 0, left = a->o->limit;
-    for (size_t i = 0; i < g->count; i++)
-        rows += row_matches(&g->items[i], a->o->text);
+    const vv_function_group *page[LIMIT_MAX];
+    size_t rows = 0, shown = 0;
     bool more = false;
-    for (size_t i = at, seen = 0; i < g->count && !more; i++)
-        more = row_matches(&g->items[i], a->o->text) && ++seen > left;
+    for (size_t i = 0; i < g->count; i++) {
+        if (!row_matches(&g->items[i], a->o->text))
+            continue;
+        rows++;
+        if (a->o->has_cursor && memcmp(g->items[i].place, a->o->after, sizeof a->o->after) <= 0)
+            continue;
+        if (shown < a->o->limit)
+            page[shown++] = &g->items[i];
+        else
+            more = true;
+    }
     answer_head_json(j, a, more, rows);
     vv_json_kv_arr(j, "items");
-    for (; at < g->count && left; at++)
-        if (row_matches(&g->items[at], a->o->text)) {
-            row_json(j, a, &g->items[at]);
-            last = at;
-            left--;
-        }
+    for (size_t i = 0; i < shown; i++)
+        row_json(j, a, page[i]);
     vv_json_end_arr(j);
-    bool has_next = more && last < g->count;
-    vv_query_next_json(j, a->q, "functions", has_next ? g->items[last].place : NULL,
-                       VV_FUNCTION_PLACE);
+    vv_query_next_json(j, a->q, "functions", more ? page[shown - 1]->place : NULL, VV_FUNCTION_PLACE);
     vv_json_end_obj(j);
 }
 
