@@ -60,25 +60,6 @@ static bool index_matches(const filter *f, const vv_found *x)
             || (x->execution->first_engine && memcmp(f->program.b, x->execution->first_engine->program.b, 16) == 0));
 }
 
-static bool text_matches(const filter *f, const vv_found *x, const vv_digest *d)
-{
-    if (!f->text)
-        return true;
-    char id[VV_THREAD_TEXT], shorter[VV_SHORT_ID];
-    vv_thread_text(id, &x->execution->root);
-    vv_short_id(shorter, &x->execution->root);
-    const vv_engine *e = x->execution->engine;
-    const vv_str fields[] = {
-        vv_cstr(id), vv_cstr(shorter), vv_cstr(d->entry_fqn), vv_cstr(d->entry_display),
-        e && e->source.present ? e->source.s : (vv_str){NULL, 0},
-        e && e->revision.present ? e->revision.s : (vv_str){NULL, 0},
-    };
-    for (size_t i = 0; i < VV_ARRAY_LEN(fields); i++)
-        if (fields[i].n && vv_text_contains(fields[i], *f->text))
-            return true;
-    return f->text->n == 0;
-}
-
 /* Newest first: a smaller position is later in the list. */
 static bool after_position(const uint8_t position[VV_FOUND_PLACE], const vv_found *f)
 {
@@ -126,7 +107,7 @@ static vv_code collect(vv_query *q, const filter *f, const vv_found *list, size_
         rc = vv_library_digest(q->library, q->look, list[i].stream, list[i].execution, &d, err);
         if (rc != VV_OK)
             return rc;
-        bool match = text_matches(f, &list[i], d);
+        bool match = !f->text || f->text->n == 0 || vv_execution_word(list[i].execution, d, *f->text);
         if (match && ret->count < f->limit) {
             ret->items[ret->count++] = (item){list[i], d};
             continue;

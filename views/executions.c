@@ -288,6 +288,27 @@ static void number_fields_json(vv_json *j, const vv_digest *d)
     vv_number_json(j, "contexts_total", d->known, d->contexts);
 }
 
+const char *vv_execution_word(const vv_execution *x, const vv_digest *d, vv_str text)
+{
+    char id[VV_THREAD_TEXT], shorter[VV_SHORT_ID];
+    const vv_engine *e = x->engine;
+    const vv_str none = {NULL, 0};
+    vv_thread_text(id, &x->root);
+    vv_short_id(shorter, &x->root);
+    const vv_text_field fields[] = {
+        {"execution_id", vv_cstr(id)},
+        {"short_id", vv_cstr(shorter)},
+        {"entry_fqn", vv_cstr(d->entry_fqn)},
+        {"entry_display_name", vv_cstr(d->entry_display)},
+        {"source_label", e && e->source.present ? e->source.s : none},
+        {"revision_id", e && e->revision.present ? e->revision.s : none},
+    };
+    for (size_t i = 0; i < VV_ARRAY_LEN(fields); i++)
+        if (vv_text_contains(fields[i].text, text))
+            return fields[i].word;
+    return NULL;
+}
+
 void vv_execution_fields_json(vv_json *j, const vv_found *f, const vv_digest *d)
 {
     const vv_execution *x = f->execution;

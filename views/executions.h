@@ -57,6 +57,9 @@ void vv_found_place(uint8_t out[VV_FOUND_PLACE], const vv_found *f);
 /* Notes the streams of the look that can't be read: of their executions nothing is in the list. */
 VV_MUST_CHECK vv_code vv_evidence_unreadable(vv_evidence *e, const vv_look *look, vv_error *err);
 
+/* The word for the text of an execution that holds another one, such as "entry_fqn"; NULL where none does. */
+const char *vv_execution_word(const vv_execution *x, const vv_digest *d, vv_str text);
+
 /* Writes the fields of one execution into an open object. */
 void vv_execution_fields_json(vv_json *j, const vv_found *f, const vv_digest *d);
 

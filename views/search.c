@@ -179,29 +179,14 @@ static vv_code search_loaded(vv_searching *s, const vv_found *f, const uint8_t *
 }
 
 /* What of the execution itself holds the text. */
-static const char *word_of_execution(const vv_searching *s, const vv_found *f, const vv_digest *d)
+static const char *word_of_execution(const vv_searching *s, const vv_execution *x, const vv_digest *d)
 {
-    const vv_execution *x = f->execution;
-    const vv_engine *e = x->engine;
-    char id[VV_THREAD_TEXT], shorter[VV_SHORT_ID], runtime[VV_RUNTIME_TEXT] = "";
-    vv_thread_text(id, &x->root);
-    vv_short_id(shorter, &x->root);
-    if (x->has_start)
-        vv_runtime_text(runtime, &x->runtime_id);
-    const vv_str none = {NULL, 0};
-    const vv_text_field fields[] = {
-        {"execution_id", vv_cstr(id)},
-        {"short_id", vv_cstr(shorter)},
-        {"entry_fqn", vv_cstr(d->entry_fqn)},
-        {"entry_display_name", vv_cstr(d->entry_display)},
-        {"source_label", e && e->source.present ? e->source.s : none},
-        {"revision_id", e && e->revision.present ? e->revision.s : none},
-        {"runtime_id", vv_cstr(runtime)},
-    };
-    for (size_t i = 0; i < VV_ARRAY_LEN(fields); i++)
-        if (vv_text_contains(fields[i].text, s->text))
-            return fields[i].word;
-    return NULL;
+    char runtime[VV_RUNTIME_TEXT];
+    const char *word = vv_execution_word(x, d, s->text);
+    if (word || !x->has_start)
+        return word;
+    vv_runtime_text(runtime, &x->runtime_id);
+    return vv_text_contains(vv_cstr(runtime), s->text) ? "runtime_id" : NULL;
 }
 
 static bool wants_inside(const vv_searching *s)
@@ -220,7 +205,7 @@ static vv_code search_one(vv_searching *s, const vv_found *f, const uint8_t *aft
         return rc;
     rc = vv_evidence_merge(&s->result->evidence, &d->evidence, err);
     bool may = d->known && vv_sieve_may_contain(&d->text_sieve, s->text);
-    const char *word = vv_search_wants(s, VV_HIT_EXECUTION) && !after ? word_of_execution(s, f, d) : NULL;
+    const char *word = vv_search_wants(s, VV_HIT_EXECUTION) && !after ? word_of_execution(s, f->execution, d) : NULL;
     if (rc == VV_OK && word) {
         const vv_hit h = {.type = VV_HIT_EXECUTION, .matched = word, .found = f, .digest = d};
         tell(s, &h, key);
