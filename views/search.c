@@ -4,54 +4,21 @@
 
 #include <stdlib.h>
 
+#include "views/listing.h"
 #include "views/search_inside.h"
 
 const char *const vv_hit_words[] = {"function", "execution", "thread", "error", "span"};
 
-/* A hit in an execution that is loaded. */
-typedef struct {
-    uint8_t key[VV_SEARCH_ID];
-    uint32_t at;
-    const char *matched;
-} hit;
-
-/* Those of one execution: the first ones, twice as many as can be wanted. */
+/* An execution that is loaded. */
 typedef struct {
     vv_searching *s;
     const vv_profile *profile;
-    const uint8_t *after; /* or NULL */
-    const char **words;   /* of each function of the table: what matched, or no_word, or NULL: not looked at yet */
-    hit *hits;
-    size_t count, cap;
+    const char **words; /* of each function of the table: what matched, or no_word, or NULL: not looked at yet */
+    uint8_t *named;     /* whether a span has a fact of an id that matches */
+    vv_page page;       /* rows are places in the fold's list of the kind */
 } inside;
 
 static const char no_word[] = "";
-
-static int by_key(const void *a, const void *b)
-{
-    return memcmp(((const hit *)a)->key, ((const hit *)b)->key, VV_SEARCH_ID);
-}
-
-/* Sorts what was found, and forgets what is beyond the page and one more. */
-static void settle(inside *x)
-{
-    qsort(x->hits, x->count, sizeof *x->hits, by_key);
-    if (x->count > x->s->left + 1)
-        x->count = (size_t)x->s->left + 1;
-}
-
-static void offer(inside *x, vv_hit_type type, const uint8_t *id, size_t n, size_t at, const char *matched)
-{
-    hit h = {.key = {(uint8_t)type}, .at = (uint32_t)at, .matched = matched};
-    if (!matched)
-        return;
-    memcpy(h.key + 1, id, n);
-    if (x->after && memcmp(h.key, x->after, VV_SEARCH_ID) <= 0)
-        return;
-    if (x->count == x->cap)
-        settle(x);
-    x->hits[x->count++] = h;
-}
 
 static const char *word_of_function(inside *x, uint32_t id)
 {
@@ -71,28 +38,17 @@ static const char *word_if(const inside *x, vv_str text, const char *word)
     return vv_text_contains(text, x->s->text) ? word : NULL;
 }
 
-static void find_threads(inside *x)
+static const char *word_of_thread(const inside *x, const vv_fold_thread *t)
 {
-    const vv_fold *f = x->profile->fold;
-    for (size_t i = 0; i < f->thread_count; i++) {
-        const vv_fold_thread *t = &f->threads[i];
-        if (t->has_start)
-            offer(x, VV_HIT_THREAD, t->thread.b, sizeof t->thread.b, i, word_if(x, t->start.name, "thread_name"));
-    }
+    return t->has_start ? word_if(x, t->start.name, "thread_name") : NULL;
 }
 
-static void find_errors(inside *x)
+static const char *word_of_error(inside *x, const vv_error_capture *e)
 {
-    const vv_fold *f = x->profile->fold;
-    for (size_t i = 0; i < f->error_count; i++) {
-        const vv_error_capture *e = &f->errors[i];
-        const char *word = word_of_function(x, e->function_id);
-        if (!word)
-            word = word_if(x, vv_cstr(vv_capture_kinds[e->kind]), "kind");
-        if (!word)
-            word = word_if(x, vv_cstr(vv_capture_sources[e->source]), "source");
-        offer(x, VV_HIT_ERROR, e->id.b, sizeof e->id.b, i, word);
-    }
+    const char *word = word_of_function(x, e->function_id);
+    if (!word)
+        word = word_if(x, vv_cstr(vv_capture_kinds[e->kind]), "kind");
+    return word ? word : word_if(x, vv_cstr(vv_capture_sources[e->source]), "source");
 }
 
 static const char *word_of_id(const inside *x, const vv_runtime_id *id)
@@ -103,28 +59,51 @@ static const char *word_of_id(const inside *x, const vv_runtime_id *id)
 }
 
 /* By the function, else by an id that the program gave it: at its start, or in a fact of its own. */
-static vv_code find_spans(inside *x, vv_error *err)
+static const char *word_of_span(inside *x, size_t at)
+{
+    const vv_fold_span *s = &x->profile->fold->spans[at];
+    const char *word = s->has_start ? word_of_function(x, s->start.function_id) : NULL;
+    if (!word && s->has_start && s->start.has_runtime_id)
+        word = word_of_id(x, &s->start.runtime_id);
+    return !word && x->named[at] ? "runtime_id" : word;
+}
+
+static const char *word_of(inside *x, vv_hit_type type, size_t at)
 {
     const vv_fold *f = x->profile->fold;
-    uint8_t *named = calloc(f->span_count + 1, 1);
-    if (!named)
-        return vv_fail(err, VV_ERR_NOMEM, "no memory for a search of calls");
+    if (type == VV_HIT_THREAD)
+        return word_of_thread(x, &f->threads[at]);
+    return type == VV_HIT_ERROR ? word_of_error(x, &f->errors[at]) : word_of_span(x, at);
+}
+
+static void note_named(inside *x)
+{
+    const vv_fold *f = x->profile->fold;
     for (size_t i = 0; i < f->runtime_id_count; i++) {
         uint32_t at = vv_map_find(&f->span_map, f->runtime_ids[i].call.b);
         if (at != VV_MAP_NONE && word_of_id(x, &f->runtime_ids[i].id))
-            named[at] = 1;
+            x->named[at] = 1;
     }
-    for (size_t i = 0; i < f->span_count; i++) {
-        const vv_fold_span *s = &f->spans[i];
-        const char *word = s->has_start ? word_of_function(x, s->start.function_id) : NULL;
-        if (!word && s->has_start && s->start.has_runtime_id)
-            word = word_of_id(x, &s->start.runtime_id);
-        if (!word && named[i])
-            word = "runtime_id";
-        offer(x, VV_HIT_SPAN, s->call.b, sizeof s->call.b, i, word);
-    }
-    free(named);
-    return VV_OK;
+}
+
+static void offer(inside *x, vv_hit_type type, const uint8_t *id, size_t n, size_t at)
+{
+    uint8_t key[VV_SEARCH_ID] = {(uint8_t)type};
+    if (!word_of(x, type, at))
+        return;
+    memcpy(key + 1, id, n);
+    vv_page_offer(&x->page, key, (uint32_t)at);
+}
+
+static void offer_all(inside *x)
+{
+    const vv_fold *f = x->profile->fold;
+    for (size_t i = 0; i < f->thread_count && vv_search_wants(x->s, VV_HIT_THREAD); i++)
+        offer(x, VV_HIT_THREAD, f->threads[i].thread.b, sizeof f->threads[i].thread.b, i);
+    for (size_t i = 0; i < f->error_count && vv_search_wants(x->s, VV_HIT_ERROR); i++)
+        offer(x, VV_HIT_ERROR, f->errors[i].id.b, sizeof f->errors[i].id.b, i);
+    for (size_t i = 0; i < f->span_count && vv_search_wants(x->s, VV_HIT_SPAN); i++)
+        offer(x, VV_HIT_SPAN, f->spans[i].call.b, sizeof f->spans[i].call.b, i);
 }
 
 /* Tells of a hit, or notes that the page is full before it. */
@@ -141,39 +120,42 @@ static void tell(vv_searching *s, const vv_hit *h, const uint8_t key[VV_SEARCH_I
     s->left--;
 }
 
-static vv_code find_inside(inside *x, const vv_found *f, vv_error *err)
+static vv_code find_inside(inside *x, const vv_found *f, const uint8_t *after, vv_error *err)
 {
     vv_searching *s = x->s;
-    vv_code rc = VV_OK;
-    x->cap = 2 * ((size_t)s->left + 1);
     x->words = calloc((size_t)x->profile->table.function_count + 1, sizeof *x->words);
-    x->hits = malloc(x->cap * sizeof *x->hits);
-    if (!x->words || !x->hits)
-        return vv_fail(err, VV_ERR_NOMEM, "no memory for a search");
-    if (vv_search_wants(s, VV_HIT_THREAD))
-        find_threads(x);
-    if (vv_search_wants(s, VV_HIT_ERROR))
-        find_errors(x);
+    x->named = calloc(x->profile->fold->span_count + 1, 1);
+    x->page = (vv_page){.key_len = VV_SEARCH_ID, .limit = s->left + 1};
+    vv_code rc = vv_page_room(&x->page, err);
+    if (rc == VV_OK && (!x->words || !x->named))
+        rc = vv_fail(err, VV_ERR_NOMEM, "no memory for a search");
+    if (rc != VV_OK)
+        return rc;
+    vv_page_again(&x->page, x->page.limit, after);
     if (vv_search_wants(s, VV_HIT_SPAN))
-        rc = find_spans(x, err);
-    settle(x);
-    for (size_t i = 0; i < x->count && rc == VV_OK && !s->more; i++) {
-        const vv_hit h = {.type = x->hits[i].key[0], .matched = x->hits[i].matched, .found = f, .profile = x->profile,
-                          .at = x->hits[i].at};
-        tell(s, &h, x->hits[i].key);
+        note_named(x);
+    offer_all(x);
+    vv_page_order(&x->page);
+    for (size_t i = 0; i < x->page.count && !s->more; i++) {
+        const vv_page_item *item = &x->page.items[i];
+        vv_hit_type type = item->key[0];
+        const vv_hit h = {.type = type, .matched = word_of(x, type, item->row), .found = f, .profile = x->profile,
+                          .at = item->row};
+        tell(s, &h, item->key);
     }
-    return rc;
+    return VV_OK;
 }
 
 static vv_code search_loaded(vv_searching *s, const vv_found *f, const uint8_t *after, vv_error *err)
 {
-    inside x = {.s = s, .after = after};
+    inside x = {.s = s};
     vv_query *q = s->q;
     vv_code rc = vv_library_profile(q->library, q->look, f->stream, f->execution, &x.profile, err);
     if (rc == VV_OK && !x.profile->fold->failed)
-        rc = find_inside(&x, f, err);
+        rc = find_inside(&x, f, after, err);
     free(x.words);
-    free(x.hits);
+    free(x.named);
+    vv_page_done(&x.page);
     vv_profile_release(q->library, x.profile);
     return rc;
 }
