@@ -1,6 +1,7 @@
 /* Points in time: now, and for the system's timed waits. */
 #pragma once
 
+#include <pthread.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -26,4 +27,14 @@ static inline uint64_t vv_now_ns(void)
 static inline uint64_t vv_now_ms(void)
 {
     return vv_now_ns() / 1000000;
+}
+
+/* For waits with deadlines of the monotonic clock. */
+static inline void vv_cond_init(pthread_cond_t *c)
+{
+    pthread_condattr_t steady;
+    pthread_condattr_init(&steady);
+    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
+    pthread_cond_init(c, &steady);
+    pthread_condattr_destroy(&steady);
 }

@@ -479,11 +479,7 @@ vv_code vv_index_open(vv_index **ret, vv_source *source, const vv_index_options 
     x->last = &x->first;
     pthread_mutex_init(&x->use, NULL);
     pthread_mutex_init(&x->lock, NULL);
-    pthread_condattr_t steady;
-    pthread_condattr_init(&steady);
-    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
-    pthread_cond_init(&x->changed, &steady);
-    pthread_condattr_destroy(&steady);
+    vv_cond_init(&x->changed);
     pthread_cond_init(&x->written, NULL);
     vv_database *d = &x->database;
     *d = (vv_database){.named = o->path != NULL, .max_bytes = o->max_bytes ? o->max_bytes : VV_INDEX_MAX_BYTES,

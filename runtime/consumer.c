@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <time.h>
 
+#include "base/deadline.h"
 #include "base/os_thread.h"
 #include "runtime/session.h"
 
@@ -16,12 +17,8 @@ static const uint64_t tick_ns = 50000000;
 void vv_consumer_init(varve_session *s)
 {
     vv_consumer *c = &s->consumer;
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_mutex_init(&c->lock, NULL);
-    pthread_cond_init(&c->flushed, &attr);
-    pthread_condattr_destroy(&attr);
+    vv_cond_init(&c->flushed);
     c->next_publish_ns = vv_clock_monotonic_ns() + s->publish_interval_ns;
 }
 

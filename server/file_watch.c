@@ -54,15 +54,11 @@ static void *watch(void *watch_of)
 
 vv_code vv_file_watch_start(vv_file_watch **ret, vv_error *err)
 {
-    pthread_condattr_t steady;
     vv_file_watch *w = calloc(1, sizeof *w);
     if (!w)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a watch");
     pthread_mutex_init(&w->lock, NULL);
-    pthread_condattr_init(&steady);
-    pthread_condattr_setclock(&steady, CLOCK_MONOTONIC);
-    pthread_cond_init(&w->changed, &steady);
-    pthread_condattr_destroy(&steady);
+    vv_cond_init(&w->changed);
     if (pthread_create(&w->thread, NULL, watch, w) != 0) {
         pthread_cond_destroy(&w->changed);
         pthread_mutex_destroy(&w->lock);

@@ -281,11 +281,7 @@ static vv_follower *new_follower(vv_hub *h, vv_follow_form form)
     if (!f)
         return NULL;
     *f = (vv_follower){.hub = h, .form = form, .fd = -1, .out = vv_wr_growing(TEXT_MAX)};
-    pthread_condattr_t attr;
-    pthread_condattr_init(&attr);
-    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    pthread_cond_init(&f->changed, &attr);
-    pthread_condattr_destroy(&attr);
+    vv_cond_init(&f->changed);
     return f;
 }
 
