@@ -1,6 +1,5 @@
 #include "config.h"
 
-#include <ctype.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,15 +20,6 @@ typedef struct {
     const char *id;
 } place;
 
-/* What only an execution's id looks like: a path of that name is given as "./latest". */
-static bool is_id(const char *s)
-{
-    size_t hex = strspn(s, "0123456789abcdef");
-    if (strncmp(s, "baml_thread_", 12) == 0 || (hex == 8 && s[8] == '.' && isdigit((unsigned char)s[9])))
-        return true;
-    return strncmp(s, "latest", 6) == 0 && (s[6] == 0 || s[6] == '~');
-}
-
 /* STORE, STORE#ID, #ID or ID. False without memory. */
 static bool read_place(place *ret, const char *s)
 {
@@ -39,7 +29,7 @@ static bool read_place(place *ret, const char *s)
         ret->id = mark + 1;
     if (mark == s)
         return true;
-    if (!mark && is_id(s)) {
+    if (!mark && vv_cli_is_id(s)) {
         ret->id = s;
         return true;
     }

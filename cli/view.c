@@ -2,6 +2,7 @@
 
 #include "cli/view.h"
 
+#include <ctype.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,6 +17,21 @@
 
 #define MEMORY ((size_t)4 << 30)
 #define ROWS_DEFAULT "20"
+
+bool vv_cli_is_id(const char *s)
+{
+    size_t hex = strspn(s, "0123456789abcdef");
+    if (strncmp(s, "baml_thread_", 12) == 0 || (hex == 8 && s[8] == '.' && isdigit((unsigned char)s[9])))
+        return true;
+    return strncmp(s, "latest", 6) == 0 && (s[6] == 0 || s[6] == '~');
+}
+
+/* What to do where there is no store. */
+static const char *next_of_no_store(const char *arg)
+{
+    return arg && vv_cli_is_id(arg) ? "`varve show ID` shows an execution; name a store here, or none"
+                                    : "record a program first, or name a store with --store";
+}
 
 int vv_cli_open_library(const vv_cli *c, const char *arg, vv_library **ret, const vv_look **ret_look)
 {
@@ -38,7 +54,7 @@ int vv_cli_open_library(const vv_cli *c, const char *arg, vv_library **ret, cons
         rc = vv_library_look(l, ret_look, &err);
     if (rc != VV_OK) {
         vv_library_close(l);
-        const char *next = rc == VV_ERR_NOTFOUND ? "record a program first, or name a store with --store" : NULL;
+        const char *next = rc == VV_ERR_NOTFOUND ? next_of_no_store(arg) : NULL;
         int status = vv_cli_fail_error(&err, path, next);
         return status == VV_EXIT_USAGE ? VV_EXIT_STORE : status;
     }

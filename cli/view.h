@@ -8,6 +8,8 @@
 /* An option of the verbs that open a library; without it they use no index. */
 #define VV_CLI_INDEX_OPTION {"index", "PATH", "use the index of the store there; :memory: is nowhere", false}
 
+/* What only an execution's id looks like: a path of that name is given as "./latest". */
+bool vv_cli_is_id(const char *s);
 /*
  * Of --store or the positional argument (may be NULL). Returns -1 where the store is open and *ret_look taken, else
  * the exit status.

@@ -148,6 +148,7 @@ fails "threads: too many rows" 2 "limit" threads -n 1001
 fails "a number that is none" 2 "limit" ls -n 0
 fails "too many arguments" 2 "unexpected" show latest latest
 fails "no terminal is driven by a name" 2 'xyz??31m' "$(printf 'xyz\302\23331m')"
+fails "an execution where a store is meant" 5 'no store at latest; .varve show ID. shows an execution' ls latest
 fails "no store" 5 "record a program first" ls "$dir/nowhere"
 fails "no store in a directory" 5 "record a program first" ls /
 if [ "$(id -u)" != 0 ]; then
