@@ -429,8 +429,10 @@ static size_t most_rows(const vv_tree *t, const vv_flame_options *o)
 size_t vv_invert_most(const vv_tree *t, const vv_flame_options *o)
 {
     const size_t node = 2 * sizeof(vv_u128) + 2 * sizeof(item) + 3 * sizeof(uint32_t) + sizeof(candidate) + 1;
-    /* Rows as they are made (an array that grows is moved, not copied, and has no pages where nothing stands yet), and
-     * the tree and table that they become. */
+    /*
+     * Rows as they are made (an array that grows is moved, not copied, and has no pages where nothing stands yet), and
+     * the tree and table that they become.
+     */
     const size_t row = sizeof(made) + sizeof(vv_node) + sizeof(vv_counters) + sizeof(vv_u128)
         + 7 * sizeof(uint32_t) + sizeof(frame) + 2 * sizeof(vv_flame_row) + sizeof(vv_sliver);
     return t->node_count * node + (most_rows(t, o) + 1) * row;
