@@ -373,30 +373,34 @@ static void write_rows(work *w, vv_flame *f)
         put_row(f, VV_NONE, VV_NONE, w->sliver_of[t->node_count]);
 }
 
+/* Are they in the order in which they are to be shown? */
+static bool are_sorted(work *w, const uint32_t *list, uint32_t n)
+{
+    for (uint32_t i = 1; i < n; i++)
+        if (compare_nodes(&list[i - 1], &list[i], w) > 0)
+            return false;
+    return true;
+}
+
 /*
  * Where all of a laid-out tree stays, and siblings lie as they are to be shown, which they do but for calls that are
- * open: writes the rows, which are the nodes. False: they are to be sorted. stack serves as the last child so far.
+ * open: writes the rows, which are the nodes. False: they are to be sorted.
  */
 static bool write_as_laid_out(work *w, vv_flame *f)
 {
     const vv_tree *t = w->t;
     const vv_flame_options *o = w->o;
-    uint32_t *last = w->stack, last_top = VV_NONE;
     if (!t->laid_out || o->has_root || o->edges != VV_FLAME_ALL_EDGES || o->depth < t->node_count || o->width
-        || o->max_nodes < t->node_count)
+        || o->max_nodes < t->node_count || !are_sorted(w, t->tops, t->top_count))
         return false;
     for (uint32_t i = 0; i < t->node_count; i++) {
-        uint32_t parent = t->nodes[i].parent, *before = parent == VV_NONE ? &last_top : &last[parent];
-        if (*before != VV_NONE && compare_nodes(before, &i, w) > 0)
-            break;
-        last[i] = VV_NONE;
-        *before = i;
-        put_row(f, parent, i, VV_NONE);
+        if (!are_sorted(w, t->child + t->child_first[i], t->child_first[i + 1] - t->child_first[i])) {
+            f->row_count = 0;
+            return false;
+        }
+        put_row(f, t->nodes[i].parent, i, VV_NONE);
     }
-    if (f->row_count == t->node_count)
-        return true;
-    f->row_count = 0;
-    return false;
+    return true;
 }
 
 static void work_done(work *w)

@@ -155,13 +155,20 @@ static int compare_siblings(const void *a, const void *b)
     return c ? c : (x->node > y->node) - (x->node < y->node);
 }
 
+/* Most are few, and a call for each comparison is most of what sorting them costs. */
 static void sort_siblings(const vv_tree *t, sibling *room, uint32_t *list, uint32_t n)
 {
+    enum { FEW = 12 };
     for (uint32_t i = 0; i < n; i++) {
-        const vv_node *x = &t->nodes[list[i]];
-        room[i] = (sibling){x->counters->inclusive_ns, x->key, list[i]};
+        const vv_node *node = &t->nodes[list[i]];
+        sibling x = {node->counters->inclusive_ns, node->key, list[i]};
+        uint32_t at = i;
+        for (; n <= FEW && at && compare_siblings(&room[at - 1], &x) > 0; at--)
+            room[at] = room[at - 1];
+        room[at] = x;
     }
-    qsort(room, n, sizeof *room, compare_siblings);
+    if (n > FEW)
+        qsort(room, n, sizeof *room, compare_siblings);
     for (uint32_t i = 0; i < n; i++)
         list[i] = room[i].node;
 }
