@@ -100,7 +100,8 @@ static vv_code load_range(vv_fold_build *b, loader *l, uint64_t first, uint64_t 
     uint64_t next = first;
     vv_code rc = VV_OK;
     for (size_t i = vv_seg_list_from(data, first); i < data->count && rc == VV_OK && !b->f.failed; i++) {
-        const vv_seg *seg = data->segs[i];
+        vv_seg room;
+        const vv_seg *seg = vv_seg_at(data, i, &room);
         if (seg->sequence > last)
             break;
         if (seg->sequence > next)
@@ -141,7 +142,8 @@ vv_code vv_execution_mentions(bool *ret, const vv_store *store, const vv_stream 
     vv_code rc = VV_OK;
     *ret = is_too_large(data, &r);
     for (size_t i = vv_seg_list_from(data, r.first); i < data->count && !*ret && rc == VV_OK; i++) {
-        const vv_seg *seg = data->segs[i];
+        vv_seg room;
+        const vv_seg *seg = vv_seg_at(data, i, &room);
         vv_group g;
         bool found;
         if (r.first > r.last || seg->sequence > r.last)

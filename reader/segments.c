@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "reader/segments.h"
+#include "reader/segment_list.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,137 +33,10 @@ void vv_segment_path(char out[VV_STREAM_PATH], const vv_euid *euid, vv_plane pla
     strcat(out, name);
 }
 
-static vv_seg *seg_ref(vv_seg *s)
-{
-    __atomic_fetch_add(&s->refs, 1, __ATOMIC_RELAXED);
-    return s;
-}
-
-/* A segment has bytes or groups, and no more than those. */
-static void drop_groups(vv_seg *s)
-{
-    if (!s->off)
-        vv_blob_done(&s->bytes);
-    else if (s->off != s->one)
-        free(s->off);
-    s->off = NULL;
-    s->bytes = (vv_blob){NULL, 0};
-    s->group_count = 0;
-}
-
-/* Room for the groups: n + 1 offsets and n keys. False without memory. */
-static bool make_groups(vv_seg *s, size_t n)
-{
-    s->off = n <= 1 ? s->one : malloc((2 * n + 1) * sizeof *s->off);
-    return s->off != NULL;
-}
-
-static void seg_unref(vv_seg *s)
-{
-    if (!s || __atomic_sub_fetch(&s->refs, 1, __ATOMIC_ACQ_REL) != 0)
-        return;
-    drop_groups(s);
-    free(s);
-}
-
-/* Where the segments of lists that follow each other stand. A list looks at no more of them than it counts. */
-struct vv_seg_array {
-    unsigned refs; /* atomic */
-    size_t used, cap;
-    vv_seg *segs[];
-};
-
-static void array_unref(struct vv_seg_array *a)
-{
-    if (__atomic_sub_fetch(&a->refs, 1, __ATOMIC_ACQ_REL) != 0)
-        return;
-    for (size_t i = 0; i < a->used; i++)
-        seg_unref(a->segs[i]);
-    free(a);
-}
-
-/* A list that is being made has no array yet. */
-void vv_seg_list_done(vv_seg_list *l)
-{
-    for (size_t i = 0; i < l->count && !l->array; i++)
-        seg_unref(l->segs[i]);
-    if (l->array)
-        array_unref(l->array);
-    else
-        free(l->segs);
-    *l = (vv_seg_list){NULL, 0, NULL};
-}
-
-/*
- * The first n of former, which may be NULL, and then the tail, whose references are taken. In former's own memory where
- * that is the newest list there and has room.
- */
-static vv_code extend(vv_seg_list *ret, const vv_seg_list *former, size_t n, vv_seg *const *tail, size_t count,
-                      vv_error *err)
-{
-    struct vv_seg_array *a = n ? former->array : NULL;
-    if (a && a->used == n && count <= a->cap - n) {
-        __atomic_fetch_add(&a->refs, 1, __ATOMIC_RELAXED);
-    } else {
-        size_t cap = n + count + (n + count) / 2 + 8;
-        a = malloc(sizeof *a + cap * sizeof *a->segs);
-        if (!a)
-            return vv_fail(err, VV_ERR_NOMEM, "no memory for the list of segments");
-        *a = (struct vv_seg_array){.refs = 1, .used = n, .cap = cap};
-        for (size_t i = 0; i < n; i++)
-            a->segs[i] = seg_ref(former->segs[i]);
-    }
-    if (count)
-        memcpy(a->segs + n, tail, count * sizeof *tail);
-    a->used = n + count;
-    *ret = (vv_seg_list){a->segs, n + count, a};
-    return VV_OK;
-}
-
-/* A list that was made, as one that follows former. l is done with. */
-static vv_code settle(vv_seg_list *ret, vv_seg_list *l, const vv_seg_list *former, vv_error *err)
-{
-    size_t n = former && former->count <= l->count ? former->count : 0;
-    if (n && memcmp(former->segs, l->segs, n * sizeof *l->segs) != 0)
-        n = 0;
-    vv_code rc = extend(ret, former, n, l->segs + n, l->count - n, err);
-    if (rc != VV_OK)
-        return rc;
-    for (size_t i = 0; i < n; i++)
-        seg_unref(l->segs[i]);
-    free(l->segs);
-    *l = (vv_seg_list){NULL, 0, NULL};
-    return VV_OK;
-}
-
-size_t vv_seg_list_bytes(const vv_seg_list *l)
-{
-    unsigned refs = l->array ? __atomic_load_n(&l->array->refs, __ATOMIC_RELAXED) : 1;
-    return (l->array ? l->array->cap : l->count) * sizeof *l->segs / refs;
-}
-
-bool vv_seg_list_same(const vv_seg_list *a, const vv_seg_list *b)
-{
-    return a->count == b->count && (a->count == 0 || memcmp(a->segs, b->segs, a->count * sizeof *a->segs) == 0);
-}
-
-size_t vv_seg_list_from(const vv_seg_list *l, uint64_t sequence)
-{
-    size_t lo = 0, hi = l->count;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (l->segs[mid]->sequence < sequence)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
 /* The file's bytes, for those who hold views into them. */
 static vv_code keep(vv_seg *seg, const uint8_t *p, vv_error *err)
 {
-    size_t n = (size_t)seg->ident.size;
+    size_t n = (size_t)seg->size;
     seg->bytes = (vv_blob){malloc(n), n};
     if (!seg->bytes.p)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a segment");
@@ -174,7 +47,7 @@ static vv_code keep(vv_seg *seg, const uint8_t *p, vv_error *err)
 static vv_code walk_health(const vv_euid *euid, vv_seg *seg, const uint8_t *p, bool trusted, vv_error *err)
 {
     vv_health_segment h;
-    vv_code rc = vv_health_open(&h, p, (size_t)seg->ident.size, euid, seg->sequence, trusted, err);
+    vv_code rc = vv_health_open(&h, p, (size_t)seg->size, euid, seg->sequence, trusted, err);
     bool more = rc == VV_OK;
     vv_health_record record;
     while (more && rc == VV_OK)
@@ -185,7 +58,7 @@ static vv_code walk_health(const vv_euid *euid, vv_seg *seg, const uint8_t *p, b
 static vv_code walk_meta(const vv_euid *euid, vv_seg *seg, const uint8_t *p, bool trusted, vv_error *err)
 {
     vv_meta_segment m;
-    vv_code rc = vv_meta_open(&m, p, (size_t)seg->ident.size, euid, seg->sequence, trusted, err);
+    vv_code rc = vv_meta_open(&m, p, (size_t)seg->size, euid, seg->sequence, trusted, err);
     bool more = rc == VV_OK;
     vv_meta_record record;
     while (more && rc == VV_OK)
@@ -197,13 +70,13 @@ static vv_code walk_meta(const vv_euid *euid, vv_seg *seg, const uint8_t *p, boo
 static vv_code walk_data(const vv_euid *euid, vv_seg *seg, const uint8_t *p, bool trusted, vv_error *err)
 {
     vv_data_segment d;
-    vv_code rc = vv_data_open(&d, p, (size_t)seg->ident.size, euid, seg->sequence, trusted, err);
+    vv_code rc = vv_data_open(&d, p, (size_t)seg->size, euid, seg->sequence, trusted, err);
     if (rc != VV_OK)
         return rc;
     size_t cap = vv_rd_left(&d.payload) / VV_GROUP_FIXED;
     if (cap > d.group_count)
         cap = (size_t)d.group_count;
-    if (!make_groups(seg, cap))
+    if (!vv_seg_make_groups(seg, cap))
         return vv_fail(err, VV_ERR_NOMEM, "no memory for the groups of a segment");
     uint32_t *key = seg->off + cap + 1;
     seg->off[0] = (uint32_t)vv_rd_off(&d.payload);
@@ -246,10 +119,17 @@ static void loader_done(loader *l)
 static void tell_ledger(const loader *l, const vv_seg *seg, const vv_segment_reading *r)
 {
     vv_seg_ledger *ledger = l->source->ledger;
-    if (!ledger || r->is_known || seg->ident.ctime_ns >= r->began_ns || seg->ident.mtime_ns >= r->began_ns)
+    if (!ledger || r->is_known || r->ident.ctime_ns >= r->began_ns || r->ident.mtime_ns >= r->began_ns)
         return;
-    vv_seg_row row = {seg->sequence, seg->ident, seg->group_count, seg->off ? vv_seg_keys(seg) : NULL, seg->off};
+    vv_seg_row row = {seg->sequence, r->ident, seg->group_count, seg->off ? vv_seg_keys(seg) : NULL, seg->off};
     ledger->keep(ledger, l->euid, l->plane, &row);
+}
+
+static void identify(vv_seg *seg, const vv_file_ident *ident)
+{
+    seg->size = ident->size;
+    seg->mark = vv_seg_mark(ident);
+    seg->mtime_ns = ident->mtime_ns;
 }
 
 /* What a file holds that was read. No memory is a failure; whatever else is wrong becomes the segment's state. */
@@ -257,7 +137,7 @@ static vv_code take_file(const loader *l, vv_seg **place, vv_segment_reading *r,
                          vv_error *err)
 {
     vv_seg *seg = *place;
-    seg->ident = r->ident;
+    identify(seg, &r->ident);
     static vv_code (*const walks[VV_PLANES])(const vv_euid *, vv_seg *, const uint8_t *, bool, vv_error *) = {
         walk_meta, walk_data, walk_health};
     vv_code rc = r->rc;
@@ -266,13 +146,13 @@ static vv_code take_file(const loader *l, vv_seg **place, vv_segment_reading *r,
     if (rc == VV_ERR_NOMEM)
         return vv_fail(err, rc, "%s", r->fault.msg);
     if (rc == VV_ERR_NOTFOUND) {
-        seg_unref(seg);
+        vv_seg_unref(seg);
         *place = NULL;
     } else if (rc != VV_OK) {
         bool irregular = r->fault.name && strcmp(r->fault.name, "NotRegularFile") == 0;
         seg->state = rc == VV_ERR_IO || irregular ? VV_SEG_UNREADABLE : VV_SEG_CORRUPT;
         seg->why = r->fault.name;
-        drop_groups(seg);
+        vv_seg_drop_content(seg);
     } else {
         tell_ledger(l, seg, r);
     }
@@ -309,12 +189,8 @@ static vv_code load_waiting(loader *l, vv_error *err)
 
 static vv_code new_seg(vv_seg **ret, uint64_t sequence, vv_error *err)
 {
-    vv_seg *seg = calloc(1, sizeof *seg);
-    if (!seg)
-        return vv_fail(err, VV_ERR_NOMEM, "no memory for a segment");
-    *seg = (vv_seg){.refs = 1, .sequence = sequence};
-    *ret = seg;
-    return VV_OK;
+    *ret = vv_seg_new(sequence);
+    return *ret ? VV_OK : vv_fail(err, VV_ERR_NOMEM, "no memory for a segment");
 }
 
 static vv_code load_later(loader *l, vv_seg **place, uint64_t sequence, vv_error *err)
@@ -353,7 +229,7 @@ static vv_seg *recall_data(const loader *l, vv_seg_row *row)
     if (vv_source_ident(l->source, path, &ident, NULL) != VV_OK || !vv_file_ident_eq(&ident, &row->ident)
         || !groups_fit(row, &ascend) || new_seg(&seg, row->sequence, NULL) != VV_OK)
         return NULL;
-    seg->ident = ident;
+    identify(seg, &ident);
     seg->group_count = row->group_count;
     seg->keys_ascend = ascend;
     seg->recalled = true;
@@ -384,7 +260,7 @@ static vv_code read_known(loader *l, vv_seg **place, const vv_seg_row *row, vv_e
     }
     rc = take_file(l, place, &r, &l->bufs[0], err);
     if (rc == VV_OK && *place && (*place)->state != VV_SEG_OK) {
-        seg_unref(*place);
+        vv_seg_unref(*place);
         *place = NULL;
     }
     return rc;
@@ -421,29 +297,117 @@ static vv_seg_row *row_of(const loader *l, const vv_seg_rows *rows, size_t *at, 
     return *at < rows->count && rows->rows[*at].sequence == sequence ? &rows->rows[(*at)++] : NULL;
 }
 
-/* What the former look knows of this file, if it is the same file still. */
-static vv_seg *known(vv_source *source, const vv_euid *euid, vv_plane plane, const vv_seg_list *former,
-                     uint64_t sequence)
+/* Is segment i of the former look, which may have no such one, this file still? */
+static bool is_known(const loader *l, const vv_seg_list *former, size_t i, uint64_t sequence)
 {
-    size_t i = former ? vv_seg_list_from(former, sequence) : 0;
-    if (!former || i == former->count || former->segs[i]->sequence != sequence ||
-        former->segs[i]->state == VV_SEG_UNREADABLE)
-        return NULL;
+    vv_seg room;
+    const vv_seg *seg = former && i < former->count ? vv_seg_at(former, i, &room) : NULL;
+    if (!seg || seg->sequence != sequence || seg->state == VV_SEG_UNREADABLE)
+        return false;
     char path[VV_STREAM_PATH];
-    vv_segment_path(path, euid, plane, sequence);
+    vv_segment_path(path, l->euid, l->plane, sequence);
     vv_file_ident ident;
-    if (vv_source_ident(source, path, &ident, NULL) != VV_OK || !vv_file_ident_eq(&ident, &former->segs[i]->ident))
-        return NULL;
-    return seg_ref(former->segs[i]);
+    return vv_source_ident(l->source, path, &ident, NULL) == VV_OK && ident.size == seg->size
+        && vv_seg_mark(&ident) == seg->mark;
 }
 
-static void drop_gone(vv_seg_list *l)
+/* A list that is being made, and what follows in it. */
+typedef struct {
+    loader *loader;
+    vv_seg_list list;
+    vv_seg *tail[1024];
+    size_t count;
+} making;
+
+static void making_done(making *m)
 {
+    vv_seg_list_done(&m->list);
+    for (size_t i = 0; i < m->count; i++)
+        vv_seg_unref(m->tail[i]);
+}
+
+/* All that is waiting is read, and stands in the list. */
+static vv_code flush(making *m, vv_error *err)
+{
+    vv_code rc = load_waiting(m->loader, err);
     size_t kept = 0;
-    for (size_t i = 0; i < l->count; i++)
-        if (l->segs[i])
-            l->segs[kept++] = l->segs[i];
-    l->count = kept;
+    for (size_t i = 0; i < m->count; i++)
+        if (m->tail[i]) /* else it has gone */
+            m->tail[kept++] = m->tail[i];
+    m->count = kept;
+    vv_seg_list longer;
+    if (rc == VV_OK)
+        rc = vv_seg_list_extend(&longer, &m->list, m->list.count, m->tail, m->count, err);
+    if (rc != VV_OK)
+        return rc;
+    vv_seg_list_done(&m->list);
+    m->list = longer;
+    m->count = 0;
+    return VV_OK;
+}
+
+/* Where the next one is to be put. */
+static vv_code next_place(making *m, vv_seg ***ret, vv_error *err)
+{
+    vv_code rc = m->count == VV_ARRAY_LEN(m->tail) ? flush(m, err) : VV_OK;
+    if (rc == VV_OK) {
+        *ret = &m->tail[m->count++];
+        **ret = NULL;
+    }
+    return rc;
+}
+
+/* Segment i of former, if it is that file still, or else what the file holds; by the ledger's row where there is one. */
+static vv_code add(making *m, const vv_seg_list *former, size_t i, uint64_t sequence, vv_seg_row *row, vv_error *err)
+{
+    vv_seg **place;
+    vv_code rc = next_place(m, &place, err);
+    if (rc == VV_OK && is_known(m->loader, former, i, sequence))
+        *place = vv_seg_take(former, i);
+    if (rc != VV_OK || *place)
+        return rc;
+    return row ? recall(m->loader, place, row, err) : load_later(m->loader, place, sequence, err);
+}
+
+/* The names that are segments', from *at on: the next one's sequence. False at the end. */
+static bool next_name(const vv_names *names, vv_plane plane, size_t *at, uint64_t *ret)
+{
+    while (*at < names->count)
+        if (vv_segment_parse(names->names[(*at)++], plane, ret))
+            return true;
+    return false;
+}
+
+/* What has not changed since former is shared up to the first file that has. */
+static vv_code make_list(making *m, const vv_names *names, const vv_seg_list *former, vv_error *err)
+{
+    static const vv_seg_list nothing;
+    loader *l = m->loader;
+    VV_CLEANUP(vv_seg_rows_done) vv_seg_rows rows = {0};
+    size_t at = 0, row = 0, same = 0;
+    uint64_t sequence;
+    bool more = next_name(names, l->plane, &at, &sequence);
+    for (; more && is_known(l, former, same, sequence); same++)
+        more = next_name(names, l->plane, &at, &sequence);
+    vv_code rc = vv_seg_list_extend(&m->list, former ? former : &nothing, same, NULL, 0, err);
+    if (l->source->ledger && !former)
+        l->source->ledger->recall(l->source->ledger, l->euid, l->plane, &rows);
+    for (; rc == VV_OK && more; more = next_name(names, l->plane, &at, &sequence))
+        rc = add(m, former, former ? vv_seg_list_from(former, sequence) : 0, sequence,
+                 row_of(l, &rows, &row, sequence), err);
+    if (rc == VV_OK)
+        row_of(l, &rows, &row, UINT64_MAX);
+    return rc == VV_OK ? flush(m, err) : rc;
+}
+
+/* Gives the list away. */
+static vv_code finish(vv_seg_list *ret, making *m, vv_code rc)
+{
+    if (rc == VV_OK) {
+        *ret = m->list;
+        m->list = (vv_seg_list){.array = NULL};
+    }
+    return rc;
 }
 
 vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *euid, vv_plane plane,
@@ -455,7 +419,7 @@ vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *eui
     vv_error fault = {0};
     vv_code rc = vv_source_list(source, dir, &names, &fault);
     if (rc == VV_ERR_NOTFOUND) {
-        *ret = (vv_seg_list){NULL, 0, NULL};
+        *ret = (vv_seg_list){.array = NULL};
         return VV_OK;
     }
     if (rc != VV_OK) {
@@ -463,34 +427,9 @@ vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *eui
             *err = fault;
         return rc;
     }
-    VV_CLEANUP(loader_done) loader waiting = {.source = source, .euid = euid, .plane = plane};
-    VV_CLEANUP(vv_seg_list_done) vv_seg_list l = {calloc(names.count + 1, sizeof *l.segs), 0, NULL};
-    if (!l.segs)
-        return vv_fail(err, VV_ERR_NOMEM, "no memory for the list of segments");
-    VV_CLEANUP(vv_seg_rows_done) vv_seg_rows rows = {0};
-    size_t at = 0;
-    if (source->ledger && !former)
-        source->ledger->recall(source->ledger, euid, plane, &rows);
-    for (size_t i = 0; i < names.count && rc == VV_OK; i++) {
-        uint64_t sequence;
-        if (!vv_segment_parse(names.names[i], plane, &sequence))
-            continue;
-        vv_seg **place = &l.segs[l.count++];
-        *place = known(source, euid, plane, former, sequence);
-        vv_seg_row *row = *place ? NULL : row_of(&waiting, &rows, &at, sequence);
-        if (row)
-            rc = recall(&waiting, place, row, err);
-        else if (!*place)
-            rc = load_later(&waiting, place, sequence, err);
-    }
-    if (rc == VV_OK)
-        row_of(&waiting, &rows, &at, UINT64_MAX);
-    if (rc == VV_OK)
-        rc = load_waiting(&waiting, err);
-    if (rc != VV_OK)
-        return rc;
-    drop_gone(&l);
-    return settle(ret, &l, former, err);
+    VV_CLEANUP(loader_done) loader l = {.source = source, .euid = euid, .plane = plane};
+    VV_CLEANUP(making_done) making m = {.loader = &l};
+    return finish(ret, &m, make_list(&m, &names, former, err));
 }
 
 static int by_number(const void *a, const void *b)
@@ -499,32 +438,34 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Segments of former as they are; gives where the next ones begin. */
-static size_t share(vv_seg_list *l, const vv_seg_list *former, size_t from, size_t to)
-{
-    for (; from < to; from++)
-        l->segs[l->count++] = seg_ref(former->segs[from]);
-    return to;
-}
-
-/* Of the changed segments the known ones, and of the others what is to be read; between them former's. */
-static vv_code merge(vv_seg_list *l, loader *waiting, const vv_seg_list *former, const uint64_t *changed, size_t count,
-                     size_t at, vv_error *err)
+/* Segments of former as they are. */
+static vv_code share(making *m, const vv_seg_list *former, size_t from, size_t to, vv_error *err)
 {
     vv_code rc = VV_OK;
-    for (size_t i = 0; i < count && rc == VV_OK; i++) {
-        at = share(l, former, at, vv_seg_list_from(former, changed[i]));
-        at += at < former->count && former->segs[at]->sequence == changed[i];
-        vv_seg **place = &l->segs[l->count++];
-        *place = known(waiting->source, waiting->euid, waiting->plane, former, changed[i]);
-        if (!*place)
-            rc = load_later(waiting, place, changed[i], err);
+    for (; rc == VV_OK && from < to; from++) {
+        vv_seg **place;
+        rc = next_place(m, &place, err);
+        if (rc == VV_OK && (*place = vv_seg_take(former, from)) == NULL)
+            rc = vv_fail(err, VV_ERR_NOMEM, "no memory for a segment");
     }
-    share(l, former, at, former->count);
-    if (rc == VV_OK)
-        rc = load_waiting(waiting, err);
-    drop_gone(l);
     return rc;
+}
+
+/* The changed segments, which ascend, and former's around them: those before the first as they stand there. */
+static vv_code merge(making *m, const vv_seg_list *former, const uint64_t *changed, size_t count, vv_error *err)
+{
+    size_t at = count ? vv_seg_list_from(former, changed[0]) : former->count;
+    vv_code rc = vv_seg_list_extend(&m->list, former, at, NULL, 0, err);
+    for (size_t i = 0; i < count && rc == VV_OK; i++) {
+        size_t here = vv_seg_list_from(former, changed[i]);
+        rc = share(m, former, at, here, err);
+        if (rc == VV_OK)
+            rc = add(m, former, here, changed[i], NULL, err);
+        at = here + (here < former->count && vv_seg_run_at(former, here).first == changed[i]);
+    }
+    if (rc == VV_OK)
+        rc = share(m, former, at, former->count, err);
+    return rc == VV_OK ? flush(m, err) : rc;
 }
 
 vv_code vv_seg_list_update(vv_seg_list *ret, vv_source *source, const vv_euid *euid, vv_plane plane,
@@ -533,23 +474,9 @@ vv_code vv_seg_list_update(vv_seg_list *ret, vv_source *source, const vv_euid *e
     uint64_t changed[VV_CHANGED_SEGMENTS];
     memcpy(changed, change->sequences, sizeof changed);
     qsort(changed, change->count, sizeof *changed, by_number);
-    /* As a rule all of them are new: then what was there is not even looked at. */
-    size_t from = former->count && change->count && changed[0] > former->segs[former->count - 1]->sequence
-                ? former->count : 0;
-    VV_CLEANUP(loader_done) loader waiting = {.source = source, .euid = euid, .plane = plane};
-    VV_CLEANUP(vv_seg_list_done)
-    vv_seg_list l = {calloc(former->count - from + change->count + 1, sizeof *l.segs), 0, NULL};
-    if (!l.segs)
-        return vv_fail(err, VV_ERR_NOMEM, "no memory for the list of segments");
-    vv_code rc = merge(&l, &waiting, former, changed, change->count, from, err);
-    if (rc != VV_OK)
-        return rc;
-    if (!from)
-        return settle(ret, &l, former, err);
-    rc = extend(ret, former, from, l.segs, l.count, err);
-    if (rc == VV_OK)
-        l.count = 0;
-    return rc;
+    VV_CLEANUP(loader_done) loader l = {.source = source, .euid = euid, .plane = plane};
+    VV_CLEANUP(making_done) making m = {.loader = &l};
+    return finish(ret, &m, merge(&m, former, changed, change->count, err));
 }
 
 /* First group whose key may be this one. */
@@ -634,7 +561,7 @@ static vv_code find_group_afresh(vv_source *source, const vv_euid *euid, const v
         rc = find_group(source, euid, fresh, root, max, buf, ret, ret_found, err);
     else if (rc == VV_OK)
         rc = vv_fail_decode(err, fresh->why, 0, "the segment does not decode");
-    seg_unref(fresh);
+    vv_seg_unref(fresh);
     return rc;
 }
 

@@ -26,8 +26,9 @@ typedef struct {
     bool recalled; /* the groups are a ledger's word: not read by this process */
     uint32_t group_count;
     const char *why; /* literal */
-    uint64_t sequence;
-    vv_file_ident ident;
+    uint64_t sequence, size;
+    uint64_t mark;    /* tells the file from another one of the same name */
+    int64_t mtime_ns; /* of the newest segment at least; 0: not known any more */
     union {
         vv_blob bytes;   /* of a meta or health segment: executions hold views into them */
         uint32_t one[3]; /* of a data segment of one group: what off leads to */
@@ -46,14 +47,25 @@ static inline const uint32_t *vv_seg_keys(const vv_seg *s)
 
 /*
  * Segments that have a file, ascending by sequence. A list that goes on where its former one ended shares its memory:
- * what only grows costs no more than what is new. Lists that follow each other are made by one thread at a time, and
- * may be read by any.
+ * what only grows costs no more than what is new, and old data segments take some 20 bytes each. Lists that follow each
+ * other are made by one thread at a time, and may be read by any. A zeroed one is empty.
  */
 typedef struct {
-    vv_seg **segs;
-    size_t count;
     struct vv_seg_array *array;
+    size_t count;
+    size_t entries; /* of the array: segments, or packs of them */
 } vv_seg_list;
+
+/* Segment i < count: the list's, or in room; as long as both are there. */
+const vv_seg *vv_seg_at(const vv_seg_list *l, size_t i, vv_seg *room);
+
+/* Segments of successive sequences and the same state from i on: one at least, and as many as cost one step. */
+typedef struct {
+    uint64_t first;
+    size_t count;
+    vv_seg_state state;
+} vv_seg_run;
+vv_seg_run vv_seg_run_at(const vv_seg_list *l, size_t i);
 
 /* Room for "streams/<32 hex>/meta/<segment name>". */
 enum { VV_STREAM_PATH = 96 };

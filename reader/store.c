@@ -277,9 +277,12 @@ vv_code vv_stream_orphans(const vv_store *s, const vv_stream *stream, vv_thread_
     const vv_seg_list *data = &stream->core->data;
     vv_code rc = VV_OK;
     /* A segment that can't be read any more is skipped like a bad one. */
-    for (size_t i = 0; i < data->count && rc != VV_ERR_NOMEM; i++)
-        if (data->segs[i]->state == VV_SEG_OK)
-            rc = vv_seg_roots(s->source, &stream->euid, data->segs[i], note_orphan, &x, NULL);
+    for (size_t i = 0; i < data->count && rc != VV_ERR_NOMEM; i++) {
+        vv_seg room;
+        const vv_seg *seg = vv_seg_at(data, i, &room);
+        if (seg->state == VV_SEG_OK)
+            rc = vv_seg_roots(s->source, &stream->euid, seg, note_orphan, &x, NULL);
+    }
     vv_thread_ref *roots = rc == VV_ERR_NOMEM ? NULL : malloc(((size_t)x.seen.count + 1) * sizeof *roots);
     for (uint32_t i = 0; roots && i < x.seen.count; i++)
         memcpy(&roots[i], vv_map_key(&x.seen, i), sizeof roots[i]);

@@ -37,7 +37,7 @@ static vv_code no_memory(vv_error *err)
 
 static uint64_t high_of(const vv_seg_list *l)
 {
-    return l->count ? l->segs[l->count - 1]->sequence : 0;
+    return l->count ? vv_seg_run_at(l, l->count - 1).first : 0;
 }
 
 static uint64_t contiguous_of(const vv_range *bad, size_t count, uint64_t high)
@@ -54,9 +54,9 @@ static vv_code runs_of_bad(const vv_seg_list *l, vv_range **ret, size_t *ret_cou
     vv_range *runs = NULL;
     size_t n = 0, cap = 0;
     uint64_t next = 1;
-    for (size_t i = 0; i < l->count; i++) {
-        uint64_t seq = l->segs[i]->sequence;
-        uint64_t last = l->segs[i]->state == VV_SEG_OK ? seq - 1 : seq;
+    for (size_t i = 0; i < l->count;) {
+        vv_seg_run r = vv_seg_run_at(l, i);
+        uint64_t last = r.state == VV_SEG_OK ? r.first - 1 : r.first;
         if (next <= last) {
             bool goes_on = n && runs[n - 1].last + 1 == next;
             if (!goes_on && !vv_grow(&runs, &cap, n, sizeof *runs)) {
@@ -68,7 +68,8 @@ static vv_code runs_of_bad(const vv_seg_list *l, vv_range **ret, size_t *ret_cou
             else
                 runs[n++] = (vv_range){next, last};
         }
-        next = seq + 1;
+        next = r.first + r.count;
+        i += r.count;
     }
     *ret = runs;
     *ret_count = n;
@@ -204,7 +205,8 @@ static vv_code add_record(indexer *x, const vv_meta_record *m, const vv_meta_seg
 static vv_code fold_meta(indexer *x, vv_error *err)
 {
     for (size_t i = 0; i < x->c->meta.count; i++) {
-        const vv_seg *seg = x->c->meta.segs[i];
+        vv_seg room;
+        const vv_seg *seg = vv_seg_at(&x->c->meta, i, &room);
         if (seg->state == VV_SEG_UNREADABLE)
             return vv_fail_decode(err, "Io", 0, "meta segment %llu can't be read", (unsigned long long)seg->sequence);
         if (seg->state != VV_SEG_OK)
@@ -306,7 +308,8 @@ static vv_code settle_executions(vv_stream *s, struct vv_stream_core *c, vv_erro
 static void attach_terms(struct vv_stream_core *c)
 {
     for (size_t i = 0; i < c->health.count; i++) {
-        const vv_seg *seg = c->health.segs[i];
+        vv_seg room;
+        const vv_seg *seg = vv_seg_at(&c->health, i, &room);
         vv_health_segment h;
         vv_health_record record;
         if (seg->state != VV_SEG_OK ||
@@ -441,7 +444,7 @@ static vv_code list_planes(vv_stream *s, struct vv_stream_core *c, vv_source *so
         rc = list_plane(s, c, source, VV_PLANE_DATA, former, change, err);
     vv_error ignored = {0};
     if (rc == VV_OK && list_plane(s, c, source, VV_PLANE_HEALTH, former, change, &ignored) != VV_OK)
-        c->health = (vv_seg_list){NULL, 0, NULL};
+        c->health = (vv_seg_list){.array = NULL};
     return rc;
 }
 

@@ -44,16 +44,15 @@ static bool segments_stamp(vv_query *q, char out[VV_ROUTE_STAMP])
         snprintf(out, VV_ROUTE_STAMP, "%s", q->look->generation);
         return true;
     }
-    uint8_t sum[VV_SHA256_BYTES], b[6 * 8];
+    uint8_t sum[VV_SHA256_BYTES], b[2 * 8];
     vv_sha256_ctx c;
     vv_sha256_init(&c);
     vv_sha256_update(&c, q->look->generation, strlen(q->look->generation));
     for (size_t i = 0; i < f.list->count; i++) {
-        const vv_seg *s = f.list->segs[i];
-        const uint64_t facts[] = {s->sequence, s->ident.size, s->ident.device, s->ident.inode,
-                                  (uint64_t)s->ident.mtime_ns, (uint64_t)s->ident.ctime_ns};
-        for (size_t k = 0; k < VV_ARRAY_LEN(facts); k++)
-            vv_put64(b + 8 * k, facts[k]);
+        vv_seg room;
+        const vv_seg *s = vv_seg_at(f.list, i, &room);
+        vv_put64(b, s->sequence);
+        vv_put64(b + 8, s->mark);
         vv_sha256_update(&c, b, sizeof b);
     }
     vv_sha256_final(&c, sum);

@@ -46,11 +46,12 @@ static void look_at_files(vv_checkpoint *c, const vv_stream *s)
 {
     const vv_seg_list *const lists[] = {&s->core->meta, &s->core->data};
     for (size_t i = 0; i < VV_ARRAY_LEN(lists); i++) {
-        const vv_seg *last = lists[i]->count ? lists[i]->segs[lists[i]->count - 1] : NULL;
-        if (!last || last->ident.mtime_ns <= 0 || (uint64_t)last->ident.mtime_ns <= c->written_unix_ns)
+        vv_seg room;
+        int64_t last = lists[i]->count ? vv_seg_at(lists[i], lists[i]->count - 1, &room)->mtime_ns : 0;
+        if (last <= 0 || (uint64_t)last <= c->written_unix_ns)
             continue;
         c->has_written = true;
-        c->written_unix_ns = (uint64_t)last->ident.mtime_ns;
+        c->written_unix_ns = (uint64_t)last;
     }
 }
 

@@ -40,8 +40,16 @@ void vv_digest_key(uint8_t out[32], const uint8_t signature[32], const vv_store 
     hash_terms(&c, x);
     const vv_seg_list *data = &stream->core->data;
     uint64_t first = x->has_end ? x->first : x->start_high_water, last = x->has_end ? x->last : stream->data_high;
-    for (size_t i = vv_seg_list_from(data, first); i < data->count && data->segs[i]->sequence <= last; i++)
-        hash_ident(&c, &data->segs[i]->ident);
+    for (size_t i = vv_seg_list_from(data, first); i < data->count; i++) {
+        vv_seg room;
+        const vv_seg *seg = vv_seg_at(data, i, &room);
+        uint8_t b[16];
+        if (seg->sequence > last)
+            break;
+        vv_put64(b, seg->sequence);
+        vv_put64(b + 8, seg->mark);
+        vv_sha256_update(&c, b, sizeof b);
+    }
     for (size_t i = 0; i < stream->engine_count; i++) {
         const vv_engine *e = &stream->engines[i];
         if (e->id != vv_thread_engine(&x->root) || !e->has_table)

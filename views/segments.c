@@ -95,8 +95,8 @@ static bool next_row(const vv_seg_list *l, uint64_t from, vv_segment_row *ret)
     size_t at = vv_seg_list_from(l, from);
     if (at == l->count)
         return false;
-    const vv_seg *s = l->segs[at];
-    *ret = s->sequence == from ? (vv_segment_row){from, from, s} : (vv_segment_row){from, s->sequence - 1, NULL};
+    uint64_t first = vv_seg_run_at(l, at).first;
+    *ret = first == from ? (vv_segment_row){from, from, at, false} : (vv_segment_row){from, first - 1, 0, true};
     return true;
 }
 
@@ -179,9 +179,10 @@ vv_code vv_segment_facts_of(vv_segment_facts *ret, vv_library *l, const vv_look 
     char path[VV_STREAM_PATH];
     vv_error why = {0};
     *ret = (vv_segment_facts){.state = "missing"};
-    if (!row->seg)
+    if (row->missing)
         return VV_OK;
-    tell_state(ret, found, row->seg);
+    vv_seg room;
+    tell_state(ret, found, vv_seg_at(found->list, row->at, &room));
     vv_segment_path(path, &found->euid, found->plane, row->first);
     vv_code rc = vv_source_open_file(look->store->source, path, &file, &why);
     if (rc == VV_OK)
@@ -198,10 +199,12 @@ vv_code vv_segment_facts_of(vv_segment_facts *ret, vv_library *l, const vv_look 
 void vv_plane_waters(const vv_plane_found *f, uint64_t *ret_contiguous, uint64_t *ret_highest)
 {
     const vv_seg_list *l = f->list;
-    uint64_t contiguous = 0;
-    while (contiguous < l->count && l->segs[contiguous]->sequence == contiguous + 1
-           && l->segs[contiguous]->state == VV_SEG_OK)
-        contiguous++;
+    size_t contiguous = 0;
+    for (vv_seg_run r; contiguous < l->count; contiguous += r.count) {
+        r = vv_seg_run_at(l, contiguous);
+        if (r.first != contiguous + 1 || r.state != VV_SEG_OK)
+            break;
+    }
     *ret_contiguous = contiguous;
-    *ret_highest = l->count ? l->segs[l->count - 1]->sequence : 0;
+    *ret_highest = l->count ? vv_seg_run_at(l, l->count - 1).first : 0;
 }

@@ -31,7 +31,8 @@ VV_MUST_CHECK vv_code vv_file_sum(vv_library *l, const vv_open_file *file, uint8
 /* A segment, or a run of sequences that have no file below one that has. */
 typedef struct {
     uint64_t first, last;
-    const vv_seg *seg; /* NULL: missing */
+    size_t at;    /* in the list */
+    bool missing; /* it is in none */
 } vv_segment_row;
 
 typedef struct {

@@ -106,10 +106,14 @@ static void read_ledger(vv_store_use *u, vv_source *source)
 static void count_segments(vv_segment_counts *n, const vv_seg_list *l)
 {
     uint64_t *const by_state[] = {&n->good, &n->corrupt, &n->unreadable};
-    for (size_t i = 0; i < l->count; i++)
-        ++*by_state[l->segs[i]->state];
-    if (l->count)
-        n->missing = vv_sat64(n->missing, l->segs[l->count - 1]->sequence - l->count);
+    uint64_t high = 0;
+    for (size_t i = 0; i < l->count;) {
+        vv_seg_run r = vv_seg_run_at(l, i);
+        *by_state[r.state] += r.count;
+        high = r.first + r.count - 1;
+        i += r.count;
+    }
+    n->missing = vv_sat64(n->missing, high - l->count);
 }
 
 static void count_streams(vv_store_use *u, const vv_store *store)

@@ -1,0 +1,290 @@
+/* Long lists of segments: packed, they say what they said before, whatever comes, goes and changes among the files. */
+#include "config.h"
+
+#include "reader/segment_list.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+
+#include "tests/testing.h"
+
+#include "tests/reader/build.h"
+
+#include "tests/reader/files.h"
+
+enum { MODEL = 4000, LISTS = 6, GROUPS = 4 };
+
+/* What the test knows of a segment. */
+typedef struct {
+    uint64_t sequence, mark;
+    uint8_t state;
+    bool recalled;
+    uint32_t groups, key[GROUPS], len[GROUPS];
+} fact;
+
+/* A list, and what it must say. */
+typedef struct {
+    vv_seg_list list;
+    fact facts[MODEL];
+    size_t count;
+} kept;
+
+/* Mostly the next good segment of one group. */
+static fact random_fact(test_rng *g, uint64_t after)
+{
+    fact f = {.sequence = after + 1 + (test_below(g, 60) == 0 ? test_below(g, 1000) : 0), .mark = test_random(g)};
+    f.state = test_below(g, 90) == 0 ? VV_SEG_CORRUPT : VV_SEG_OK;
+    f.recalled = test_below(g, 200) == 0;
+    f.groups = f.state != VV_SEG_OK || test_below(g, 50) == 0 ? 0 : test_below(g, 4) ? 1 : 2 + test_below(g, GROUPS - 1);
+    for (uint32_t i = 0; i < f.groups; i++) {
+        f.key[i] = (uint32_t)test_below(g, 9);
+        f.len[i] = VV_GROUP_FIXED + (uint32_t)test_below(g, 1000);
+    }
+    return f;
+}
+
+static uint64_t size_of(const fact *f)
+{
+    uint64_t size = VV_DATA_HEADER + VV_SEAL_BYTES;
+    for (uint32_t i = 0; i < f->groups; i++)
+        size += f->len[i];
+    return size;
+}
+
+static bool ascends(const fact *f)
+{
+    for (uint32_t i = 1; i < f->groups; i++)
+        if (f->key[i] < f->key[i - 1])
+            return false;
+    return true;
+}
+
+static vv_seg *seg_of(const fact *f)
+{
+    vv_seg *s = vv_seg_new(f->sequence);
+    ck_assert_ptr_nonnull(s);
+    s->state = f->state;
+    s->recalled = f->recalled;
+    s->mark = f->mark;
+    s->size = size_of(f);
+    if (f->state != VV_SEG_OK)
+        return s;
+    ck_assert(vv_seg_make_groups(s, f->groups));
+    s->group_count = f->groups;
+    s->keys_ascend = ascends(f);
+    s->off[0] = VV_DATA_HEADER;
+    for (uint32_t i = 0; i < f->groups; i++) {
+        s->off[i + 1] = s->off[i] + f->len[i];
+        s->off[f->groups + 1 + i] = f->key[i];
+    }
+    return s;
+}
+
+static void expect_segment(const vv_seg *s, const fact *f)
+{
+    ck_assert(s->sequence == f->sequence && s->state == f->state && s->mark == f->mark && s->size == size_of(f));
+    ck_assert(s->recalled == f->recalled && s->group_count == f->groups);
+    if (f->state != VV_SEG_OK)
+        return;
+    ck_assert(s->keys_ascend == ascends(f) && s->off[0] == VV_DATA_HEADER);
+    for (uint32_t i = 0; i < f->groups; i++)
+        ck_assert(s->off[i + 1] - s->off[i] == f->len[i] && vv_seg_keys(s)[i] == f->key[i]);
+}
+
+static void expect_list(const kept *k, test_rng *g)
+{
+    ck_assert_uint_eq(k->list.count, k->count);
+    for (size_t i = 0; i < k->count; i++) {
+        vv_seg room;
+        expect_segment(vv_seg_at(&k->list, i, &room), &k->facts[i]);
+    }
+    for (size_t i = 0, steps = 0; i < k->count; steps++) {
+        vv_seg_run r = vv_seg_run_at(&k->list, i);
+        ck_assert(r.count > 0 && r.count <= k->count - i);
+        for (size_t n = 0; n < r.count; n++)
+            ck_assert(k->facts[i + n].sequence == r.first + n && k->facts[i + n].state == r.state);
+        i += r.count;
+    }
+    for (int n = 0; n < 50 && k->count; n++) {
+        uint64_t sequence = test_below(g, k->facts[k->count - 1].sequence + 3);
+        size_t from = 0;
+        while (from < k->count && k->facts[from].sequence < sequence)
+            from++;
+        ck_assert_uint_eq(vv_seg_list_from(&k->list, sequence), from);
+    }
+    if (k->count) {
+        size_t i = test_below(g, k->count);
+        vv_seg *alone = vv_seg_take(&k->list, i);
+        expect_segment(alone, &k->facts[i]);
+        vv_seg_unref(alone);
+    }
+}
+
+/* A list that begins as `from` does, and goes on. */
+static void follow(kept *to, const kept *from, size_t n, size_t more, test_rng *g)
+{
+    vv_seg **tail = calloc(more + 1, sizeof(vv_seg *));
+    memcpy(to->facts, from->facts, n * sizeof(fact));
+    to->count = n;
+    for (size_t i = 0; i < more; i++) {
+        fact f = random_fact(g, to->count ? to->facts[to->count - 1].sequence : 0);
+        tail[i] = seg_of(&f);
+        to->facts[to->count++] = f;
+    }
+    ck_assert(vv_seg_list_extend(&to->list, &from->list, n, tail, more, NULL) == VV_OK);
+    free(tail);
+}
+
+/* Lists that go on where any earlier one was, while others are still looked at. */
+START_TEST(lists_say_what_was_put_into_them)
+{
+    test_rng g = test_seeded("lists of segments");
+    kept *lists = calloc(LISTS, sizeof *lists);
+    for (int round = 0; round < 150; round++) {
+        kept *from = &lists[test_below(&g, LISTS)], *to = &lists[test_below(&g, LISTS)];
+        if (from == to)
+            continue;
+        size_t n = test_below(&g, 4) ? from->count : test_below(&g, from->count + 1);
+        size_t more = test_below(&g, 3) ? test_below(&g, 3) : test_below(&g, 700);
+        if (n + more > MODEL)
+            n = more = 0;
+        vv_seg_list_done(&to->list);
+        follow(to, from, n, more, &g);
+        if (n == from->count && more == 0)
+            ck_assert(vv_seg_list_same(&to->list, &from->list));
+        for (size_t i = 0; i < LISTS; i++)
+            expect_list(&lists[i], &g);
+    }
+    for (size_t i = 0; i < LISTS; i++)
+        vv_seg_list_done(&lists[i].list);
+    free(lists);
+}
+END_TEST
+
+/* A day of one segment a second: as many entries as packs, and some that are new. */
+START_TEST(a_day_is_packed)
+{
+    enum { DAY = 86400 };
+    vv_seg_list list = {.array = NULL};
+    for (uint64_t i = 1; i <= DAY; i++) {
+        fact f = {.sequence = i, .mark = i, .groups = 1, .key = {7}, .len = {200}};
+        vv_seg *s = seg_of(&f);
+        vv_seg_list next;
+        ck_assert(vv_seg_list_extend(&next, &list, list.count, &s, 1, NULL) == VV_OK);
+        vv_seg_list_done(&list);
+        list = next;
+    }
+    ck_assert_uint_eq(list.count, DAY);
+    ck_assert_uint_lt(list.entries, DAY / 128 + 300);
+    vv_seg room;
+    ck_assert(vv_seg_at(&list, DAY - 1, &room) != &room); /* the newest one stands by itself */
+    vv_seg_list_done(&list);
+}
+END_TEST
+
+typedef struct {
+    char dir[TEST_DIR], root[TEST_DIR + 2];
+    test_store t;
+    vv_source *source;
+    uint64_t high;
+} files;
+
+static void put(const files *d, uint64_t sequence, bool bad, test_rng *g)
+{
+    static const uint64_t roots[] = {1, 2, 3};
+    char path[VV_STREAM_PATH], full[512];
+    vv_segment_path(path, &d->t.euid, VV_PLANE_DATA, sequence);
+    snprintf(full, sizeof full, "%s/%s", d->root, path);
+    vv_wr w = test_data(&d->t, sequence, roots, 1 + (size_t)test_below(g, 3));
+    unlink(full);
+    test_write_file(full, w.buf, bad ? w.len - 1 : w.len);
+    vv_wr_done(&w);
+}
+
+/* One that came last, is written anew, is cut short, or goes. */
+static uint64_t change_one(files *d, test_rng *g)
+{
+    uint64_t sequence = 1 + test_below(g, d->high);
+    char path[VV_STREAM_PATH], full[512];
+    switch (test_below(g, 6)) {
+    case 0:
+        vv_segment_path(path, &d->t.euid, VV_PLANE_DATA, sequence);
+        snprintf(full, sizeof full, "%s/%s", d->root, path);
+        unlink(full);
+        return sequence;
+    case 1:
+        put(d, sequence, true, g);
+        return sequence;
+    case 2:
+        put(d, sequence, false, g);
+        return sequence;
+    default:
+        put(d, ++d->high, false, g);
+        return d->high;
+    }
+}
+
+static void expect_same(const vv_seg_list *a, const vv_seg_list *b)
+{
+    ck_assert_uint_eq(a->count, b->count);
+    for (size_t i = 0; i < a->count; i++) {
+        vv_seg rooms[2];
+        const vv_seg *x = vv_seg_at(a, i, &rooms[0]), *y = vv_seg_at(b, i, &rooms[1]);
+        ck_assert(x->sequence == y->sequence && x->state == y->state && x->group_count == y->group_count);
+        ck_assert(x->mark == y->mark && x->size == y->size);
+        if (x->off)
+            ck_assert_mem_eq(x->off, y->off, (2 * (size_t)x->group_count + 1) * sizeof *x->off);
+    }
+}
+
+/* A list that follows the files says what one that is made anew does, whether it is told of changes or looks. */
+START_TEST(lists_follow_their_files)
+{
+    test_rng g = test_seeded("files of segments");
+    files d = {.high = 0};
+    vv_seg_list list, next, anew;
+    test_make_dir(d.dir);
+    snprintf(d.root, sizeof d.root, "%s/s", d.dir);
+    test_store_begin(&d.t);
+    test_store_meta(&d.t, 1, 0, (vv_meta_record[]){test_header()}, 1);
+    test_write_store(&d.t, d.root);
+    char path[512];
+    snprintf(path, sizeof path, "%s/streams/11111111111111111111111111111111/data", d.root);
+    ck_assert(vv_mkdirs(AT_FDCWD, path, NULL) == VV_OK);
+    while (d.high < 700)
+        put(&d, ++d.high, false, &g);
+    ck_assert(vv_source_open(&d.source, d.root, NULL) == VV_OK);
+    ck_assert(vv_seg_list_load(&list, d.source, &d.t.euid, VV_PLANE_DATA, NULL, NULL) == VV_OK);
+    ck_assert_uint_lt(list.entries, 400);
+    for (int round = 0; round < 25; round++) {
+        vv_plane_change change = {.all = false};
+        for (uint64_t n = 1 + test_below(&g, VV_CHANGED_SEGMENTS - 1); n > 0; n--)
+            vv_plane_change_note(&change, change_one(&d, &g));
+        if (test_below(&g, 2))
+            ck_assert(vv_seg_list_load(&next, d.source, &d.t.euid, VV_PLANE_DATA, &list, NULL) == VV_OK);
+        else
+            ck_assert(vv_seg_list_update(&next, d.source, &d.t.euid, VV_PLANE_DATA, &list, &change, NULL) == VV_OK);
+        ck_assert(vv_seg_list_load(&anew, d.source, &d.t.euid, VV_PLANE_DATA, NULL, NULL) == VV_OK);
+        expect_same(&next, &anew);
+        vv_seg_list_done(&anew);
+        vv_seg_list_done(&list);
+        ck_assert(vv_seg_list_load(&list, d.source, &d.t.euid, VV_PLANE_DATA, &next, NULL) == VV_OK);
+        ck_assert(vv_seg_list_same(&list, &next)); /* nothing has changed since */
+        vv_seg_list_done(&next);
+    }
+    vv_seg_list_done(&list);
+    vv_source_close(d.source);
+    test_remove_dir(d.dir);
+    for (size_t i = 0; i < d.t.count; i++)
+        vv_wr_done(&d.t.bytes[i]);
+}
+END_TEST
+
+int main(void)
+{
+    TCase *t = test_case("segment_list", 300);
+    tcase_add_test(t, lists_say_what_was_put_into_them);
+    tcase_add_test(t, a_day_is_packed);
+    tcase_add_test(t, lists_follow_their_files);
+    return test_run();
+}
