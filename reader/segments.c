@@ -357,7 +357,7 @@ static vv_code next_place(making *m, vv_seg ***ret, vv_error *err)
     return rc;
 }
 
-/* Segment i of former, if it is that file still, or else what the file holds; by the ledger's row where there is one. */
+/* Segment i of former, if it is that file still; else what the file holds, by the ledger's row where there is one. */
 static vv_code add(making *m, const vv_seg_list *former, size_t i, uint64_t sequence, vv_seg_row *row, vv_error *err)
 {
     vv_seg **place;

@@ -35,7 +35,8 @@ static fact random_fact(test_rng *g, uint64_t after)
     fact f = {.sequence = after + 1 + (test_below(g, 60) == 0 ? test_below(g, 1000) : 0), .mark = test_random(g)};
     f.state = test_below(g, 90) == 0 ? VV_SEG_CORRUPT : VV_SEG_OK;
     f.recalled = test_below(g, 200) == 0;
-    f.groups = f.state != VV_SEG_OK || test_below(g, 50) == 0 ? 0 : test_below(g, 4) ? 1 : 2 + test_below(g, GROUPS - 1);
+    if (f.state == VV_SEG_OK && test_below(g, 50))
+        f.groups = test_below(g, 4) ? 1 : 2 + (uint32_t)test_below(g, GROUPS - 1);
     for (uint32_t i = 0; i < f.groups; i++) {
         f.key[i] = (uint32_t)test_below(g, 9);
         f.len[i] = VV_GROUP_FIXED + (uint32_t)test_below(g, 1000);

@@ -200,8 +200,8 @@ static inline const char *evidence_of(const look *l, found_evidence *ret)
         bool found;
         vv_seg room;
         vv_error err = {0};
-        if (vv_seg_group(l->source, &l->stream->euid, vv_seg_at(data, i, &room), &l->execution->root, 1 << 30, &buffer, &g, &found,
-                         &err) != VV_OK)
+        if (vv_seg_group(l->source, &l->stream->euid, vv_seg_at(data, i, &room), &l->execution->root, 1 << 30, &buffer,
+                         &g, &found, &err) != VV_OK)
             walk_bad(&w, "%s", err.msg);
         else if (found)
             walk_group(&w, &g);
