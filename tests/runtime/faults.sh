@@ -4,7 +4,7 @@
 set -u
 shim=$top_builddir/tests/runtime/.libs/fault_shim.so
 varve=$top_builddir/varve
-lua=$top_builddir/varve-lua
+. "$top_srcdir/tests/tools/lua.sh"
 program=$top_srcdir/tests/runtime/faults.lua
 if [ ! -e "$shim" ] || [ ! -x "$lua" ]; then
     echo "1..0 # SKIP needs shared libraries and varve-lua"

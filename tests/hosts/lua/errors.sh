@@ -7,15 +7,15 @@ matches() { # WANTED GOT: line by line
     while IFS= read -r want <&3; do
         IFS= read -r got <&4 || return 1
         # shellcheck disable=SC2053
-        [[ $got == $(sed 's/[][?\\]/\\&/g' <<<"$want") ]] || return 1
-    done 3<"$1" 4<"$2"
+        [[ $got == $want ]] || return 1
+    done 3< <(sed 's/[][?\\]/\\&/g' "$1") 4<"$2"
     [ "$(wc -l <"$1")" = "$(wc -l <"$2")" ]
 }
 run() { # SCRIPT
     if [ "$1" = memory.lua ]; then (ulimit -v 1000000 && exec "$lua" "$1"); else "$lua" "$1"; fi
 }
 sanitized=false
-grep -q __asan_init "$top_builddir/.libs/varve-lua" 2>/dev/null && sanitized=true
+grep -q __asan_init "$lua" && sanitized=true
 cd "$dir/errors" || exit 1
 for script in *.lua; do
     name=${script%.lua}

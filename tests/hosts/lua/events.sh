@@ -4,6 +4,7 @@
 # recorder's; stacks are asked for from a signal handler.
 dir=$top_srcdir/tests/hosts/lua/events
 plugin=$(cd "$top_builddir" && pwd)/tests/hosts/lua/.libs/log_plugin.so
+. "$top_srcdir/tests/tools/lua.sh"
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 unset LUA_INIT LUA_INIT_5_4 LUA_PATH LUA_PATH_5_4 BAML_PROFILE VARVE_PROFILER
@@ -15,7 +16,7 @@ result() { # STATUS TEXT
 }
 run() { # WORDS SCRIPT: the log in $tmp/log
     rm -rf "$tmp/log" "$tmp/store"
-    "$top_builddir/varve-lua" --profiler="$plugin=$tmp/log,$1" "$2" >"$tmp/out" 2>"$tmp/err"
+    "$lua" --profiler="$plugin=$tmp/log,$1" "$2" >"$tmp/out" 2>"$tmp/err"
 }
 compare() { # EXPECTED TEXT
     diff "$1" "$tmp/log" >"$tmp/diff" && ! grep -q '^varve: \|Sanitizer' "$tmp/err"
@@ -52,7 +53,7 @@ cp "$plugin" "$tmp/second.so"
 rm -f "$tmp/log"
 words=$(sed -n '1s/^-- //p' "$dir/coroutines.lua")
 BAML_PROFILE=0 VARVE_PROFILER="$plugin=$tmp/log,$words:$tmp/second.so=$tmp/log2,$words" \
-    "$top_builddir/varve-lua" "$dir/coroutines.lua" >"$tmp/out" 2>"$tmp/err"
+    "$lua" "$dir/coroutines.lua" >"$tmp/out" 2>"$tmp/err"
 compare "$dir/coroutines.expected" "events of VARVE_PROFILER's first"
 mv "$tmp/log2" "$tmp/log"
 compare "$dir/coroutines.expected" "events of VARVE_PROFILER's second"
@@ -95,7 +96,7 @@ for profile in 0 1; do
     for layout in private public; do
         rm -rf "$tmp/log" "$tmp/store"
         BAML_PROFILE=$profile VARVE_LUA_LAYOUT=$layout LOG_PLUGIN=$plugin LOG_SAMPLES=$samples \
-            "$top_builddir/varve-lua" --profiler="$plugin=$tmp/log,sample,functions,domains" "$dir/sampled.lua" \
+            "$lua" --profiler="$plugin=$tmp/log,sample,functions,domains" "$dir/sampled.lua" \
             >"$tmp/out" 2>"$tmp/err"
         [ $? = 0 ] && grep -q "^samples [4-9][0-9]* disagreeing 0\$" "$tmp/log" &&
             ! grep -v '^samples \|^VARVE_OK \|^VARVE_E_ASYNC_UNSAFE \|^VARVE_E_UNAVAILABLE \|^holes 0$' "$tmp/log"
@@ -112,7 +113,7 @@ for line in io.lines("/proc/self/status") do print(line:match("^Threads:.*")) en
 os.execute("ls /proc/$PPID/fd; ls /proc/$PPID/task | wc -l")
 END
     lua5.4 "$tmp/owned.lua" >"$tmp/want" 2>&1
-    BAML_PROFILE=0 "$top_builddir/varve-lua" "$tmp/owned.lua" >"$tmp/got" 2>&1
+    BAML_PROFILE=0 "$lua" "$tmp/owned.lua" >"$tmp/got" 2>&1
     diff "$tmp/want" "$tmp/got" >"$tmp/diff"
     status=$?
     [ $status = 0 ] || sed 's/^/# /' "$tmp/diff"

@@ -4,6 +4,7 @@
 # parity/ has some that tell all they see of their errors.
 dir=$top_srcdir/tests/hosts/lua
 build=$(cd "$top_builddir" && pwd)
+. "$top_srcdir/tests/tools/lua.sh"
 shim=$build/tests/runtime/.libs/fault_shim.so plugin=$build/tests/hosts/lua/.libs/log_plugin.so
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
@@ -11,7 +12,7 @@ unset LUA_INIT LUA_INIT_5_4 LUA_PATH LUA_PATH_5_4 BAML_PROFILE VARVE_PROFILER VA
 export BAML_PROFILE_DIR=$tmp/store BAML_PROFILE_PUBLISH_INTERVAL_MS=2
 n=0 bad=0
 sanitized=false
-grep -q __asan_init "$build/.libs/varve-lua" 2>/dev/null && sanitized=true
+grep -q __asan_init "$lua" && sanitized=true
 cd "$dir" || exit 1
 all=$(ls errors/*.lua evidence/*.lua parity/*.lua | grep -vE '/(ids|memory|overflow|deep|endless)\.lua')
 few=$(grep -E "/(told|warns|fan_out|wrap|handler|closing|native|closed|exit|hook|values)\.lua" <<<"$all")
@@ -28,7 +29,7 @@ run() { # NAME [VARIABLE=VALUE…]: all scripts, told to $tmp/NAME
     for script in $scripts; do
         rm -rf "$tmp/store"
         echo "== $script"
-        (cd "$(dirname "$script")" && exec env "$@" "$build/varve-lua" "${options[@]}" "$(basename "$script")" one two) \
+        (cd "$(dirname "$script")" && exec env "$@" "$lua" "${options[@]}" "$(basename "$script")" one two) \
             >"$tmp/out" 2>"$tmp/err" </dev/null
         echo "status $?"
         same_text <"$tmp/out"

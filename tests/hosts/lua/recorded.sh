@@ -8,7 +8,8 @@ fi
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 unset LUA_INIT LUA_INIT_5_4 LUA_PATH LUA_PATH_5_4 BAML_PROFILE
-varve=$(cd "$top_builddir" && pwd)/varve lua=$(cd "$top_builddir" && pwd)/varve-lua
+varve=$(cd "$top_builddir" && pwd)/varve
+. "$top_srcdir/tests/tools/lua.sh"
 export BAML_PROFILE_DIR="$tmp/store"
 n=0 bad=0
 result() { # STATUS TEXT FILE…: what the files hold is shown of a failure
