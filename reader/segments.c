@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/grow.h"
 #include "base/text.h"
 #include "reader/ledger.h"
 #include "reader/source_ops.h"
@@ -369,32 +370,70 @@ static vv_code add(making *m, const vv_seg_list *former, size_t i, uint64_t sequ
     return row ? recall(m->loader, place, row, err) : load_later(m->loader, place, sequence, err);
 }
 
-/* The names that are segments', from *at on: the next one's sequence. False at the end. */
-static bool next_name(const vv_names *names, vv_plane plane, size_t *at, uint64_t *ret)
+/* The sequences of a plane's files. */
+typedef struct {
+    vv_plane plane;
+    uint64_t *at;
+    size_t count, cap;
+} sequences;
+
+static void sequences_done(sequences *s)
 {
-    while (*at < names->count)
-        if (vv_segment_parse(names->names[(*at)++], plane, ret))
-            return true;
-    return false;
+    free(s->at);
+}
+
+static vv_code note_name(void *state, vv_str name, vv_error *err)
+{
+    sequences *s = state;
+    char text[VV_SEGMENT_NAME];
+    uint64_t sequence;
+    if (name.n >= sizeof text)
+        return VV_OK;
+    memcpy(text, name.p, name.n);
+    text[name.n] = 0;
+    if (!vv_segment_parse(text, s->plane, &sequence))
+        return VV_OK;
+    if (s->count == VV_SOURCE_NAMES_MAX)
+        return vv_fail(err, VV_ERR_LIMIT, "a directory of more than %d segments", VV_SOURCE_NAMES_MAX);
+    if (!vv_grow(&s->at, &s->cap, s->count, sizeof *s->at))
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for a directory");
+    s->at[s->count++] = sequence;
+    return VV_OK;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* In order, each once. */
+static void sort_sequences(sequences *s)
+{
+    size_t kept = 0;
+    if (s->count)
+        qsort(s->at, s->count, sizeof *s->at, by_number);
+    for (size_t i = 0; i < s->count; i++)
+        if (i == 0 || s->at[i] != s->at[kept - 1])
+            s->at[kept++] = s->at[i];
+    s->count = kept;
 }
 
 /* What has not changed since former is shared up to the first file that has. */
-static vv_code make_list(making *m, const vv_names *names, const vv_seg_list *former, vv_error *err)
+static vv_code make_list(making *m, const sequences *files, const vv_seg_list *former, vv_error *err)
 {
     static const vv_seg_list nothing;
     loader *l = m->loader;
     VV_CLEANUP(vv_seg_rows_done) vv_seg_rows rows = {0};
-    size_t at = 0, row = 0, same = 0;
-    uint64_t sequence;
-    bool more = next_name(names, l->plane, &at, &sequence);
-    for (; more && is_known(l, former, same, sequence); same++)
-        more = next_name(names, l->plane, &at, &sequence);
-    vv_code rc = vv_seg_list_extend(&m->list, former ? former : &nothing, same, NULL, 0, err);
+    size_t row = 0, at = 0;
+    while (at < files->count && is_known(l, former, at, files->at[at]))
+        at++;
+    vv_code rc = vv_seg_list_extend(&m->list, former ? former : &nothing, at, NULL, 0, err);
     if (l->source->ledger && !former)
         l->source->ledger->recall(l->source->ledger, l->euid, l->plane, &rows);
-    for (; rc == VV_OK && more; more = next_name(names, l->plane, &at, &sequence))
-        rc = add(m, former, former ? vv_seg_list_from(former, sequence) : 0, sequence,
-                 row_of(l, &rows, &row, sequence), err);
+    for (; rc == VV_OK && at < files->count; at++)
+        rc = add(m, former, former ? vv_seg_list_from(former, files->at[at]) : 0, files->at[at],
+                 row_of(l, &rows, &row, files->at[at]), err);
     if (rc == VV_OK)
         row_of(l, &rows, &row, UINT64_MAX);
     return rc == VV_OK ? flush(m, err) : rc;
@@ -415,9 +454,9 @@ vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *eui
 {
     char dir[VV_STREAM_PATH];
     vv_plane_path(dir, euid, plane);
-    VV_CLEANUP(vv_names_done) vv_names names = {0};
+    VV_CLEANUP(sequences_done) sequences files = {.plane = plane};
     vv_error fault = {0};
-    vv_code rc = vv_source_list(source, dir, &names, &fault);
+    vv_code rc = vv_source_each(source, dir, note_name, &files, &fault);
     if (rc == VV_ERR_NOTFOUND) {
         *ret = (vv_seg_list){.array = NULL};
         return VV_OK;
@@ -429,13 +468,8 @@ vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, const vv_euid *eui
     }
     VV_CLEANUP(loader_done) loader l = {.source = source, .euid = euid, .plane = plane};
     VV_CLEANUP(making_done) making m = {.loader = &l};
-    return finish(ret, &m, make_list(&m, &names, former, err));
-}
-
-static int by_number(const void *a, const void *b)
-{
-    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-    return x < y ? -1 : x > y;
+    sort_sequences(&files);
+    return finish(ret, &m, make_list(&m, &files, former, err));
 }
 
 /* Segments of former as they are. */

@@ -20,8 +20,17 @@ void vv_names_done(vv_names *n)
     *n = (vv_names){NULL, 0};
 }
 
-vv_code vv_names_add(vv_names_builder *b, const char *name, size_t n, vv_error *err)
+/* Collects names in one growing block, then hands them out sorted. */
+typedef struct {
+    char *text;
+    size_t *at;
+    size_t len, cap, count, at_cap;
+} names_builder;
+
+static vv_code add_name(void *state, vv_str name, vv_error *err)
 {
+    names_builder *b = state;
+    size_t n = name.n;
     if (b->count == VV_SOURCE_NAMES_MAX)
         return vv_fail(err, VV_ERR_LIMIT, "a directory of more than %d names", VV_SOURCE_NAMES_MAX);
     if (!vv_grow(&b->at, &b->at_cap, b->count, sizeof *b->at))
@@ -35,7 +44,7 @@ vv_code vv_names_add(vv_names_builder *b, const char *name, size_t n, vv_error *
         b->cap = cap;
     }
     b->at[b->count++] = b->len;
-    memcpy(b->text + b->len, name, n);
+    memcpy(b->text + b->len, name.p, n);
     b->text[b->len + n] = 0;
     b->len += n + 1;
     return VV_OK;
@@ -46,7 +55,7 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-vv_code vv_names_finish(vv_names_builder *b, vv_names *ret, vv_error *err)
+static vv_code sort_names(const names_builder *b, vv_names *ret, vv_error *err)
 {
     char **names = malloc(b->count * sizeof *names + b->len + 1);
     if (!names)
@@ -58,15 +67,17 @@ vv_code vv_names_finish(vv_names_builder *b, vv_names *ret, vv_error *err)
         names[i] = text + b->at[i];
     if (b->count)
         qsort(names, b->count, sizeof *names, by_bytes);
-    *ret = (vv_names){names, b->count};
+    *ret = (vv_names){names, 0};
+    for (size_t i = 0; i < b->count; i++)
+        if (i == 0 || strcmp(names[i], names[ret->count - 1]) != 0)
+            names[ret->count++] = names[i];
     return VV_OK;
 }
 
-void vv_names_abort(vv_names_builder *b)
+static void names_builder_done(names_builder *b)
 {
     free(b->text);
     free(b->at);
-    *b = (vv_names_builder){0};
 }
 
 /* For a path that leads through what is no directory: says which part of it that is. */
@@ -159,7 +170,14 @@ vv_code vv_source_walk(vv_source *s, vv_source_walk_fn *fn, void *state, vv_erro
 
 vv_code vv_source_list(vv_source *s, const char *dir, vv_names *ret, vv_error *err)
 {
-    return s->ops->list(s, dir, ret, err);
+    VV_CLEANUP(names_builder_done) names_builder b = {0};
+    vv_code rc = s->ops->each(s, dir, add_name, &b, err);
+    return rc == VV_OK ? sort_names(&b, ret, err) : rc;
+}
+
+vv_code vv_source_each(vv_source *s, const char *dir, vv_source_name_fn *fn, void *state, vv_error *err)
+{
+    return s->ops->each(s, dir, fn, state, err);
 }
 
 vv_code vv_source_open_file(vv_source *s, const char *path, vv_open_file *ret, vv_error *err)

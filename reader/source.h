@@ -46,6 +46,13 @@ void vv_source_set_ledger(vv_source *s, struct vv_seg_ledger *ledger);
  * "NotDirectory".
  */
 VV_MUST_CHECK vv_code vv_source_list(vv_source *s, const char *dir, vv_names *ret, vv_error *err);
+/*
+ * Tells of the names in a directory, in no order, some perhaps more than once; what fn returns but VV_OK ends it. For
+ * those that keep something smaller. Other errors as vv_source_list.
+ */
+enum { VV_SOURCE_NAMES_MAX = 4000000 };
+typedef vv_code vv_source_name_fn(void *state, vv_str name, vv_error *err);
+VV_MUST_CHECK vv_code vv_source_each(vv_source *s, const char *dir, vv_source_name_fn *fn, void *state, vv_error *err);
 /* As vv_file_read, with links refused in every part of the path. */
 VV_MUST_CHECK vv_code vv_source_read(vv_source *s, const char *path, uint64_t max, vv_blob *ret, vv_error *err);
 

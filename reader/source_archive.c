@@ -45,9 +45,9 @@ typedef struct {
     size_t link_steps;
 } indexer;
 
-static vv_code archive_list(vv_source *s, const char *dir, vv_names *ret, vv_error *err)
+static vv_code archive_each(vv_source *s, const char *dir, vv_source_name_fn *fn, void *state, vv_error *err)
 {
-    return vv_tree_list(&((archive_source *)s)->tree, dir, ret, err);
+    return vv_tree_each(&((archive_source *)s)->tree, dir, fn, state, err);
 }
 
 static vv_code archive_open(vv_source *s, const char *path, vv_open_file *ret, vv_error *err)
@@ -83,7 +83,7 @@ static void archive_close(vv_source *s)
     vv_close(&a->spool_fd);
 }
 
-static const vv_source_ops archive_ops = {archive_list, archive_open, archive_ident, archive_walk, archive_close};
+static const vv_source_ops archive_ops = {archive_each, archive_open, archive_ident, archive_walk, archive_close};
 
 static int open_spool_in(const char *dir)
 {

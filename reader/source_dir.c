@@ -54,7 +54,7 @@ static int open_beneath(int dirfd, const char *path, int flags)
     return fd;
 }
 
-static vv_code dir_list(vv_source *s, const char *dir, vv_names *ret, vv_error *err)
+static vv_code dir_each(vv_source *s, const char *dir, vv_source_name_fn *fn, void *state, vv_error *err)
 {
     int fd = open_beneath(s->dirfd, dir, O_RDONLY | O_DIRECTORY);
     if (fd < 0 && errno == ENOENT)
@@ -69,16 +69,15 @@ static vv_code dir_list(vv_source *s, const char *dir, vv_names *ret, vv_error *
         close(fd);
         return vv_fail_os(err, os, "open directory %s", dir);
     }
-    VV_CLEANUP(vv_names_abort) vv_names_builder b = {0};
     vv_code rc = VV_OK;
     const struct dirent *e;
     while (errno = 0, rc == VV_OK && (e = readdir(d)) != NULL)
         if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            rc = vv_names_add(&b, e->d_name, strlen(e->d_name), err);
+            rc = fn(state, vv_cstr(e->d_name), err);
     if (rc == VV_OK && errno)
         rc = vv_fail_os(err, errno, "list %s", dir);
     closedir(d);
-    return rc == VV_OK ? vv_names_finish(&b, ret, err) : rc;
+    return rc;
 }
 
 static int64_t in_ns(const struct timespec *t)
@@ -206,7 +205,7 @@ static void dir_close(vv_source *s)
     vv_close(&d->lease_fd);
 }
 
-static const vv_source_ops dir_ops = {dir_list, dir_open, dir_ident, dir_walk, dir_close};
+static const vv_source_ops dir_ops = {dir_each, dir_open, dir_ident, dir_walk, dir_close};
 
 static bool is_dir_at(int dirfd, const char *name)
 {

@@ -4,7 +4,7 @@
 #include "reader/source.h"
 
 typedef struct {
-    vv_code (*list)(vv_source *s, const char *dir, vv_names *ret, vv_error *err);
+    vv_code (*each)(vv_source *s, const char *dir, vv_source_name_fn *fn, void *state, vv_error *err);
     vv_code (*open)(vv_source *s, const char *path, vv_open_file *ret, vv_error *err);
     vv_code (*ident)(vv_source *s, const char *path, vv_file_ident *ret, vv_error *err);
     vv_code (*walk)(vv_source *s, vv_source_walk_fn *fn, void *state, vv_error *err);
@@ -24,19 +24,6 @@ struct vv_source {
 /* path is what the user named; root_fd (taken on every path) is open on it. */
 VV_MUST_CHECK vv_code vv_source_open_dir(vv_source **ret, const char *path, int root_fd, vv_error *err);
 VV_MUST_CHECK vv_code vv_source_open_archive(vv_source **ret, const char *path, int file_fd, vv_error *err);
-
-enum { VV_SOURCE_NAMES_MAX = 4000000 };
-
-/* Collects names in one growing block, then hands them out sorted. */
-typedef struct {
-    char *text;
-    size_t *at;
-    size_t len, cap, count, at_cap;
-} vv_names_builder;
-
-VV_MUST_CHECK vv_code vv_names_add(vv_names_builder *b, const char *name, size_t n, vv_error *err);
-VV_MUST_CHECK vv_code vv_names_finish(vv_names_builder *b, vv_names *ret, vv_error *err);
-void vv_names_abort(vv_names_builder *b); /* accepts a finished one; for VV_CLEANUP */
 
 typedef enum { VV_NODE_DIR, VV_NODE_FILE, VV_NODE_SPECIAL, VV_NODE_OVERSIZE } vv_node_kind;
 
@@ -58,7 +45,8 @@ VV_MUST_CHECK vv_code vv_tree_add(vv_tree *t, char *path, vv_node_kind kind, uin
                                   vv_error *err);
 void vv_tree_sort(vv_tree *t);
 const vv_node *vv_tree_find(const vv_tree *t, const char *path);
-VV_MUST_CHECK vv_code vv_tree_list(const vv_tree *t, const char *dir, vv_names *ret, vv_error *err);
+VV_MUST_CHECK vv_code vv_tree_each(const vv_tree *t, const char *dir, vv_source_name_fn *fn, void *state,
+                                   vv_error *err);
 /* The regular file of that path; NOTFOUND, NotRegularFile or FileTooLarge. */
 VV_MUST_CHECK vv_code vv_tree_file(const vv_tree *t, const char *path, const vv_node **ret, vv_error *err);
 /* All of its files. */

@@ -82,7 +82,8 @@ static size_t first_below(const vv_tree *t, const char *dir, size_t *ret_prefix)
  * Names of one child may stand apart ("b", "b-c", "b/d" sort in this order): adjacent repeats are left out here, others
  * by the caller.
  */
-static vv_code add_children(const vv_tree *t, const char *dir, vv_names_builder *b, vv_error *err)
+static vv_code tell_children(const vv_tree *t, const char *dir, vv_source_name_fn *fn, void *state, bool *any,
+                             vv_error *err)
 {
     size_t prefix, last_n = 0;
     const char *last = NULL;
@@ -93,32 +94,22 @@ static vv_code add_children(const vv_tree *t, const char *dir, vv_names_builder 
         const char *name = t->nodes[i].path + prefix;
         size_t n = strcspn(name, "/");
         if (!last || n != last_n || memcmp(name, last, n) != 0)
-            rc = vv_names_add(b, name, n, err);
+            rc = fn(state, (vv_str){name, n}, err);
+        *any = true;
         last = name;
         last_n = n;
     }
     return rc;
 }
 
-vv_code vv_tree_list(const vv_tree *t, const char *dir, vv_names *ret, vv_error *err)
+vv_code vv_tree_each(const vv_tree *t, const char *dir, vv_source_name_fn *fn, void *state, vv_error *err)
 {
     const vv_node *self = vv_tree_find(t, dir);
+    bool any = self != NULL;
     if (self && self->kind != VV_NODE_DIR)
         return vv_fail_decode(err, "NotDirectory", 0, "%s is not a directory", dir);
-    VV_CLEANUP(vv_names_abort) vv_names_builder b = {0};
-    vv_code rc = add_children(t, dir, &b, err);
-    if (rc == VV_OK && b.count == 0 && !self)
-        rc = vv_fail(err, VV_ERR_NOTFOUND, "no directory %s", dir);
-    if (rc == VV_OK)
-        rc = vv_names_finish(&b, ret, err);
-    if (rc != VV_OK)
-        return rc;
-    size_t kept = 0;
-    for (size_t i = 0; i < ret->count; i++)
-        if (i == 0 || strcmp(ret->names[i], ret->names[kept - 1]) != 0)
-            ret->names[kept++] = ret->names[i];
-    ret->count = kept;
-    return VV_OK;
+    vv_code rc = tell_children(t, dir, fn, state, &any, err);
+    return rc == VV_OK && !any ? vv_fail(err, VV_ERR_NOTFOUND, "no directory %s", dir) : rc;
 }
 
 vv_code vv_tree_file(const vv_tree *t, const char *path, const vv_node **ret, vv_error *err)
@@ -163,9 +154,9 @@ typedef struct {
     const uint8_t **bytes; /* of each file, by the order it was given in */
 } mem_source;
 
-static vv_code mem_list(vv_source *s, const char *dir, vv_names *ret, vv_error *err)
+static vv_code mem_each(vv_source *s, const char *dir, vv_source_name_fn *fn, void *state, vv_error *err)
 {
-    return vv_tree_list(&((mem_source *)s)->tree, dir, ret, err);
+    return vv_tree_each(&((mem_source *)s)->tree, dir, fn, state, err);
 }
 
 static vv_code mem_open(vv_source *s, const char *path, vv_open_file *ret, vv_error *err)
@@ -201,7 +192,7 @@ static void mem_close(vv_source *s)
     free(m->bytes);
 }
 
-static const vv_source_ops mem_ops = {mem_list, mem_open, mem_ident, mem_walk, mem_close};
+static const vv_source_ops mem_ops = {mem_each, mem_open, mem_ident, mem_walk, mem_close};
 
 vv_code vv_source_open_mem(vv_source **ret, const vv_mem_file *files, size_t count, vv_error *err)
 {
