@@ -3,7 +3,8 @@
 #
 #   gcc            the whole suite: units, vectors, fuzz corpora, crash and end-to-end tests, Chromium
 #   clang          builds without a warning
-#   asan           the whole suite under AddressSanitizer and UBSan, with the contract checks of a debug build
+#   asan           the suite under AddressSanitizer and UBSan, but for the page before a stand-in server, with the contract checks of
+#                  a debug build
 #   tsan           the runtime's and server's tests under ThreadSanitizer
 #   fuzz           each fuzzer for FUZZ_SECONDS (5)
 #   distcheck      the release archive builds, tests, installs and uninstalls as an ordinary user
