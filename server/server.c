@@ -408,15 +408,18 @@ static bool has_hung_up(const vv_request *rq)
 
 /*
  * Whole trees take all of a processor, and much memory while they are worked out: few at a time, and none for who is
- * gone once its turn has come.
+ * gone once its turn has come. Who has only said all that it will say looks the same, and is taken for gone then.
  */
 static vv_code answer(exchange *x, const vv_route *r, vv_answer *a, vv_query *q, vv_error *err)
 {
     if (!r->heavy)
         return r->view(a, q, err);
-    while (sem_wait(&x->server->turns) != 0)
+    bool waits = sem_trywait(&x->server->turns) != 0;
+    while (waits && sem_wait(&x->server->turns) != 0)
         ; /* a signal came in between */
-    vv_code rc = has_hung_up(x->rq) ? vv_fail(err, VV_ERR_LIMIT, "the client has hung up") : r->view(a, q, err);
+    vv_code rc = waits && has_hung_up(x->rq)
+        ? vv_fail(err, VV_ERR_LIMIT, "the client had ended the connection, or its part of it, when its turn came")
+        : r->view(a, q, err);
     sem_post(&x->server->turns);
     return rc;
 }

@@ -241,41 +241,33 @@ static void select_nodes(work *w, vv_u128 least)
     }
 }
 
-typedef struct {
-    vv_u128 need;
-    uint32_t node, rank;
-} ranked;
-
-/* Largest subtree first, and in the order of the walk: so a parent never comes after its child. */
-static int compare_ranked(const void *a, const void *b)
+/* Places of the walk: largest subtree first, and in its order: so a parent never comes after its child. */
+static int compare_ranked(const void *a, const void *b, void *cls)
 {
-    const ranked *x = a, *y = b;
-    if (x->need != y->need)
-        return x->need > y->need ? -1 : 1;
-    return x->rank < y->rank ? -1 : x->rank > y->rank;
+    const work *w = cls;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    vv_u128 need_x = w->need[w->preorder[x]], need_y = w->need[w->preorder[y]];
+    if (need_x != need_y)
+        return need_x > need_y ? -1 : 1;
+    return (x > y) - (x < y);
 }
 
-static vv_code limit_nodes(work *w, vv_flame *f, vv_error *err)
+/* stack, which the walk is done with, serves as the list. */
+static void limit_nodes(work *w, vv_flame *f)
 {
-    uint32_t n = w->preorder_count;
+    uint32_t n = w->preorder_count, left = 0;
     if (n <= w->o->max_nodes)
-        return VV_OK;
-    ranked *list = malloc(n * sizeof *list);
-    if (!list)
-        return vv_fail(err, VV_ERR_NOMEM, "no memory for a flame graph");
+        return;
     for (uint32_t k = 0; k < n; k++)
-        list[k] = (ranked){w->need[w->preorder[k]], w->preorder[k], k};
-    qsort(list, n, sizeof *list, compare_ranked);
+        w->stack[k] = k;
+    qsort_r(w->stack, n, sizeof *w->stack, compare_ranked, w);
     for (uint32_t k = (uint32_t)w->o->max_nodes; k < n; k++)
-        w->keep[list[k].node] = 0;
-    free(list);
-    uint32_t left = 0;
+        w->keep[w->preorder[w->stack[k]]] = 0;
     for (uint32_t k = 0; k < n; k++)
         if (w->keep[w->preorder[k]])
             w->preorder[left++] = w->preorder[k];
     w->preorder_count = left;
     f->truncated = true;
-    return VV_OK;
 }
 
 /* All of n but the time of its Call children, which comes with them. */
@@ -491,7 +483,9 @@ void vv_flame_part_done(vv_flame_part *p)
 
 size_t vv_flame_most(uint32_t n, const vv_flame_options *o)
 {
-    const size_t node = 2 * sizeof(vv_u128) + sizeof(uint8_t) + 6 * sizeof(uint32_t);
+    const size_t sorting = sizeof(uint32_t), paths = sizeof(vv_path_id) + sizeof(bool);
+    size_t node = 2 * sizeof(vv_u128) + sizeof(uint8_t) + 6 * sizeof(uint32_t) + sorting
+        + (o->has_root && o->root_is_path ? paths : 0);
     size_t kept = n < o->max_nodes ? n : (size_t)o->max_nodes, slivers = kept < n ? kept + 1 : 0;
     return n * node + (2 * kept + 1) * sizeof(vv_flame_row) + slivers * sizeof(vv_sliver);
 }
@@ -527,7 +521,7 @@ vv_code vv_flame_build(vv_flame *ret, const vv_tree *t, const vv_flame_options *
         compute_need(&w);
         vv_u128 least = half_pixel(f.of_root, o->width), dropped = surely_dropped_below(&w);
         select_nodes(&w, least > dropped ? least : dropped);
-        rc = limit_nodes(&w, &f, err);
+        limit_nodes(&w, &f);
     }
     if (rc == VV_OK && !all) {
         memset(w.sliver_of, 0xff, ((size_t)t->node_count + 1) * sizeof *w.sliver_of);

@@ -434,8 +434,9 @@ size_t vv_invert_most(const vv_tree *t, const vv_flame_options *o)
      * the tree and table that they become.
      */
     const size_t row = sizeof(made) + sizeof(vv_node) + sizeof(vv_counters) + sizeof(vv_u128)
-        + 7 * sizeof(uint32_t) + sizeof(frame) + 2 * sizeof(vv_flame_row) + sizeof(vv_sliver);
-    return t->node_count * node + (most_rows(t, o) + 1) * row;
+        + sizeof(candidate) + 7 * sizeof(uint32_t) + sizeof(frame) + 2 * sizeof(vv_flame_row) + sizeof(vv_sliver);
+    const size_t kinds = ((size_t)t->function_count + OTHERS) * EDGES * (sizeof(vv_u128) + 2 * sizeof(uint32_t));
+    return t->node_count * node + (most_rows(t, o) + 1) * row + kinds;
 }
 
 vv_code vv_flame_invert(vv_flame *ret, vv_derived *ret_tree, const vv_tree *t, const vv_flame_part *part,

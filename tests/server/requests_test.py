@@ -79,6 +79,8 @@ HOST = b"Host: localhost"
 
 def heads(t):
     t.want("a plain head", with_headers(HOST), 200)
+    t.want("a flame graph for who has said all",
+           b"GET /api/v1/flame?execution=latest HTTP/1.1\r\n" + HOST + b"\r\n\r\n", 200)
     t.want("blanks around values", with_headers(b"Host:  localhost", b"X-A:", b"X-B: \t b  "), 200)
     t.want("empty lines before it", b"\r\n\r\n" + with_headers(HOST), 200)
     got = t.statuses(None, [with_headers(HOST, b"X: y")[i:i + 1] for i in range(len(with_headers(HOST, b"X: y")))])
