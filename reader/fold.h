@@ -73,6 +73,7 @@ typedef struct {
 typedef struct vv_fold {
     const vv_execution *execution; /* borrowed from the store it was loaded from */
     vv_thread_ref root;
+    bool disturbed; /* a file was not what the look says of it: so it is the fold of no look */
     bool failed; /* a hard error: error.name is one of docs/store.md's, the parts are not to be shown */
     vv_error error;
 

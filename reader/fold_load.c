@@ -63,6 +63,7 @@ static vv_code load_segment(vv_fold_build *b, loader *l, const vv_seg *seg, vv_e
     vv_error why = {0};
     vv_code rc = vv_seg_group(l->store->source, &l->stream->euid, seg, &b->f.root, vv_budget_max(b->f.budget),
                               &l->buffer, &g, &found, &why);
+    b->f.disturbed |= rc != VV_OK;
     if (rc == VV_ERR_NOTFOUND)
         return segment_issue(b, VV_ISSUE_MISSING_SEGMENT, seg->sequence, err);
     if (rc == VV_ERR_CORRUPT)

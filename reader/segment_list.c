@@ -16,7 +16,7 @@ enum { PACK = 128, OF_ONE_GROUP = 2 };
 typedef struct {
     unsigned refs; /* atomic */
     bool recalled;
-    uint64_t first;
+    uint64_t first, stamp;
     uint64_t mark[PACK];
     uint32_t at[PACK + 1]; /* where in groups */
     bool ascend[PACK];
@@ -26,6 +26,7 @@ typedef struct {
 /* A segment, or a pack of them. */
 typedef struct {
     size_t at; /* in the list: of the first */
+    uint64_t before; /* stamps of all in front of it, together */
     vv_seg *seg; /* NULL: packed */
     pack *pack;
 } entry;
@@ -35,6 +36,7 @@ struct vv_seg_array {
     unsigned refs; /* atomic */
     size_t used, cap, count; /* entries, and segments in them */
     size_t tried; /* the first entries, of which no more can be packed */
+    uint64_t stamp; /* of all */
     entry e[];
 };
 
@@ -99,6 +101,15 @@ static void entry_unref(const entry *e)
         free(e->pack);
 }
 
+/* Sums of these tell sets of segments apart: well mixed, so that no two of what files are like come to the same. */
+static uint64_t stamp_of(const vv_seg *s)
+{
+    uint64_t z = s->mark ^ (s->sequence * UINT64_C(0x9e3779b97f4a7c15) + s->state);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
 static size_t segments_of(const entry *e)
 {
     return e->seg ? 1 : PACK;
@@ -131,7 +142,9 @@ static void array_unref(struct vv_seg_array *a)
 static void append(struct vv_seg_array *a, entry e)
 {
     e.at = a->count;
+    e.before = a->stamp;
     a->count += segments_of(&e);
+    a->stamp += e.seg ? stamp_of(e.seg) : e.pack->stamp;
     a->e[a->used++] = e;
 }
 
@@ -220,6 +233,28 @@ vv_seg_run vv_seg_run_at(const vv_seg_list *l, size_t i)
     return (vv_seg_run){e->pack->first + (i - e->at), PACK - (i - e->at), VV_SEG_OK};
 }
 
+/* Of the first n segments. */
+static uint64_t stamp_before(const vv_seg_list *l, size_t n)
+{
+    if (n == 0)
+        return 0;
+    const entry *e = entry_of(l, n - 1);
+    uint64_t stamp = e->before;
+    for (size_t i = e->at; i < n; i++) {
+        vv_seg room;
+        stamp += stamp_of(e->seg ? e->seg : unpack(e->pack, i - e->at, &room));
+    }
+    return stamp;
+}
+
+uint64_t vv_seg_list_stamp(const vv_seg_list *l, uint64_t first, uint64_t last)
+{
+    if (first > last)
+        return 0;
+    size_t end = last == UINT64_MAX ? l->count : vv_seg_list_from(l, last + 1);
+    return stamp_before(l, end) - stamp_before(l, vv_seg_list_from(l, first));
+}
+
 vv_seg *vv_seg_take(const vv_seg_list *l, size_t i)
 {
     const entry *e = entry_of(l, i);
@@ -274,6 +309,7 @@ static pack *pack_new(const entry *e)
         const vv_seg *s = e[i].seg;
         uint32_t *to = p->groups + p->at[i];
         p->mark[i] = s->mark;
+        p->stamp += stamp_of(s);
         p->ascend[i] = s->keys_ascend;
         p->at[i + 1] = p->at[i] + (uint32_t)words_of(s);
         if (s->group_count == 1) {

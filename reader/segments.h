@@ -86,6 +86,11 @@ void vv_seg_list_done(vv_seg_list *l); /* accepts a zeroed list */
 /* Its part of the memory that it shares with other lists, segments aside. */
 size_t vv_seg_list_bytes(const vv_seg_list *l);
 bool vv_seg_list_same(const vv_seg_list *a, const vv_seg_list *b);
+/*
+ * A number that differs, as good as surely, between two looks where any file of these sequences came, went or became
+ * another one, or is found good or bad where it was not.
+ */
+uint64_t vv_seg_list_stamp(const vv_seg_list *l, uint64_t first, uint64_t last);
 /* Index of the first segment with at least this sequence; count where there is none. */
 size_t vv_seg_list_from(const vv_seg_list *l, uint64_t sequence);
 

@@ -40,7 +40,8 @@ static const struct {
     [VV_PROBLEM_STORE] = {500, "store-unreadable", "The store can't be read",
                           "Check that the directory is a readable store"},
     [VV_PROBLEM_BUSY] = {503, "limit", "The answer exceeds the server's memory",
-                         "Start varve serve with a larger --memory"},
+                         "Start varve serve with a larger --memory, or ask for less: fewer executions at a time, a "
+                         "smaller max_nodes"},
     [VV_PROBLEM_FOLLOWERS] = {503, "too-many-followers", "No more can follow the store at a time",
                               "Close another follower, or ask from time to time (If-None-Match makes that cheap)"},
     [VV_PROBLEM_STRANGER] = {403, "stranger", "This socket is another user's",

@@ -21,35 +21,12 @@ static void hash_ident(vv_sha256_ctx *c, const vv_file_ident *f)
     vv_sha256_update(c, b, sizeof b);
 }
 
-static void hash_terms(vv_sha256_ctx *c, const vv_execution *x)
-{
-    uint8_t b[8];
-    size_t n = x->has_terms ? vv_rd_left(&x->terms.terms) : 0;
-    vv_put64(b, x->has_terms ? x->terms.count + UINT64_C(1) : 0);
-    vv_sha256_update(c, b, sizeof b);
-    if (n)
-        vv_sha256_update(c, x->terms.terms.at, n);
-}
-
 void vv_digest_key(uint8_t out[32], const uint8_t signature[32], const vv_store *store, const vv_stream *stream,
                    const vv_execution *x)
 {
     vv_sha256_ctx c;
     vv_sha256_init(&c);
     vv_sha256_update(&c, signature, 32);
-    hash_terms(&c, x);
-    const vv_seg_list *data = &stream->core->data;
-    uint64_t first = x->has_end ? x->first : x->start_high_water, last = x->has_end ? x->last : stream->data_high;
-    for (size_t i = vv_seg_list_from(data, first); i < data->count; i++) {
-        vv_seg room;
-        const vv_seg *seg = vv_seg_at(data, i, &room);
-        uint8_t b[16];
-        if (seg->sequence > last)
-            break;
-        vv_put64(b, seg->sequence);
-        vv_put64(b + 8, seg->mark);
-        vv_sha256_update(&c, b, sizeof b);
-    }
     for (size_t i = 0; i < stream->engine_count; i++) {
         const vv_engine *e = &stream->engines[i];
         if (e->id != vv_thread_engine(&x->root) || !e->has_table)

@@ -8,8 +8,8 @@
 #include "views/digest.h"
 
 /*
- * All that the digest of an execution depends on: the signature of what the library goes by, the files of its range,
- * terms, and tables.
+ * All that the digest of an execution depends on: the signature of what the library goes by, and the files of its
+ * tables.
  */
 void vv_digest_key(uint8_t out[32], const uint8_t signature[32], const vv_store *store, const vv_stream *stream,
                    const vv_execution *execution);

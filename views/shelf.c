@@ -7,6 +7,7 @@
 
 #include "base/deadline.h"
 #include "base/sha256.h"
+#include "reader/stream.h"
 #include "views/digest_bytes.h"
 
 enum {
@@ -18,7 +19,8 @@ enum {
 typedef struct entry {
     uint8_t key[32];
     vv_thread_ref root;
-    uint64_t data_high; /* of the stream when the profile was loaded */
+    uint64_t first, data_high; /* what the profile was loaded of */
+    uint64_t stamp;            /* of these segments */
     bool loading, listed;
     vv_profile *profile;
     vv_digest *digest;
@@ -72,7 +74,26 @@ static void hash_u64(vv_sha256_ctx *c, uint64_t v)
     vv_sha256_update(c, b, sizeof b);
 }
 
-/* All that a profile and its digest depend on: the execution's records, its names, and the files of its range. */
+static void hash_terms(vv_sha256_ctx *c, const vv_execution *x)
+{
+    uint8_t b[8];
+    size_t n = x->has_terms ? vv_rd_left(&x->terms.terms) : 0;
+    vv_put64(b, x->has_terms ? x->terms.count + UINT64_C(1) : 0);
+    vv_sha256_update(c, b, sizeof b);
+    if (n)
+        vv_sha256_update(c, x->terms.terms.at, n);
+}
+
+/* The first sequence that may have a group of it. */
+static uint64_t first_of(const vv_execution *x)
+{
+    return x->has_end ? x->first : x->start_high_water;
+}
+
+/*
+ * All that a profile and its digest depend on: the execution's records and terms, its names, and the files of its
+ * range.
+ */
 static void signature(uint8_t out[32], const vv_stream *s, const vv_execution *x)
 {
     vv_sha256_ctx c;
@@ -90,12 +111,8 @@ static void signature(uint8_t out[32], const vv_stream *s, const vv_execution *x
     for (size_t i = 0; i < s->engine_count; i++)
         if (s->engines[i].id == engine && s->engines[i].has_table)
             vv_sha256_update(&c, s->engines[i].table.b, sizeof s->engines[i].table.b);
-    uint64_t first = x->has_end ? x->first : x->start_high_water;
-    for (size_t i = 0; i < s->data_bad_count; i++)
-        if (s->data_bad[i].last >= first && s->data_bad[i].first <= last) {
-            hash_u64(&c, s->data_bad[i].first);
-            hash_u64(&c, s->data_bad[i].last);
-        }
+    hash_u64(&c, vv_seg_list_stamp(&s->core->data, first_of(x), last));
+    hash_terms(&c, x);
     vv_sha256_final(&c, out);
 }
 
@@ -246,15 +263,17 @@ static void entry_unref(vv_shelf *sh, entry *e)
 }
 
 /*
- * The fold of an earlier look at the same execution that nobody uses, to go on with; NULL where there is none. What
- * was known of that look goes, or an execution that runs for days would leave a digest a second. Under the lock.
+ * The fold of an earlier look at the same execution that nobody uses, to go on with; NULL where there is none, or a
+ * file of it has changed. What was known of that look goes, or an execution that runs for days would leave a digest a
+ * second. Under the lock.
  */
 static vv_fold *take_growing(vv_shelf *sh, const vv_shelf_item *x)
 {
     const vv_thread_ref *root = &x->execution->root;
     entry *e = *growing_of(sh, root);
     if (!e || !e->profile || e->refs || e->loading || e->data_high > x->stream->data_high
-        || memcmp(e->root.b, root->b, sizeof e->root.b) != 0)
+        || memcmp(e->root.b, root->b, sizeof e->root.b) != 0
+        || e->stamp != vv_seg_list_stamp(&x->stream->core->data, e->first, e->data_high))
         return NULL;
     vv_fold *fold = e->profile->fold;
     e->profile->fold = NULL;
@@ -377,6 +396,8 @@ static vv_code fill(vv_shelf *sh, entry *e, const vv_shelf_item *x, bool want_pr
     e->loading = true;
     e->root = x->execution->root;
     e->data_high = x->stream->data_high;
+    e->first = first_of(x->execution);
+    e->stamp = vv_seg_list_stamp(&x->stream->core->data, e->first, e->data_high);
     vv_fold *former = take_growing(sh, x);
     pthread_mutex_unlock(&sh->lock);
     uint64_t from = vv_now_ns();
@@ -390,9 +411,10 @@ static vv_code fill(vv_shelf *sh, entry *e, const vv_shelf_item *x, bool want_pr
     pthread_mutex_lock(&sh->lock);
     e->loading = false;
     pthread_cond_broadcast(&sh->loaded);
+    bool disturbed = c.profile && c.profile->fold->disturbed; /* the next look will have it as it is */
     if (rc == VV_OK)
-        settle(sh, e, &c, !x->execution->has_end);
-    if (e->listed && (!e->digest || c.refused)) /* there may be room the next time */
+        settle(sh, e, &c, !x->execution->has_end && !disturbed);
+    if (e->listed && (!e->digest || c.refused || disturbed)) /* there may be room the next time */
         unlist(sh, e);
     return rc;
 }

@@ -121,6 +121,20 @@ static void expect_list(const kept *k, test_rng *g)
     }
 }
 
+/* Two lists have the same stamp of a range where they hold the same there, however they came about. */
+static void expect_stamps(const kept *a, const kept *b, test_rng *g)
+{
+    uint64_t high = a->count ? a->facts[a->count - 1].sequence : 1, first = test_below(g, high + 1);
+    uint64_t last = test_below(g, 3) ? first + test_below(g, 300) : UINT64_MAX;
+    size_t i = vv_seg_list_from(&a->list, first), j = vv_seg_list_from(&b->list, first);
+    bool same = true;
+    for (; same && ((i < a->count && a->facts[i].sequence <= last) || (j < b->count && b->facts[j].sequence <= last));
+         i++, j++)
+        same = i < a->count && j < b->count && a->facts[i].sequence == b->facts[j].sequence
+            && a->facts[i].mark == b->facts[j].mark && a->facts[i].state == b->facts[j].state;
+    ck_assert((vv_seg_list_stamp(&a->list, first, last) == vv_seg_list_stamp(&b->list, first, last)) == same);
+}
+
 /* A list that begins as `from` does, and goes on. */
 static void follow(kept *to, const kept *from, size_t n, size_t more, test_rng *g)
 {
@@ -153,8 +167,10 @@ START_TEST(lists_say_what_was_put_into_them)
         follow(to, from, n, more, &g);
         if (n == from->count && more == 0)
             ck_assert(vv_seg_list_same(&to->list, &from->list));
-        for (size_t i = 0; i < LISTS; i++)
+        for (size_t i = 0; i < LISTS; i++) {
             expect_list(&lists[i], &g);
+            expect_stamps(&lists[i], to, &g);
+        }
     }
     for (size_t i = 0; i < LISTS; i++)
         vv_seg_list_done(&lists[i].list);
@@ -228,6 +244,7 @@ static uint64_t change_one(files *d, test_rng *g)
 static void expect_same(const vv_seg_list *a, const vv_seg_list *b)
 {
     ck_assert_uint_eq(a->count, b->count);
+    ck_assert_uint_eq(vv_seg_list_stamp(a, 0, UINT64_MAX), vv_seg_list_stamp(b, 0, UINT64_MAX));
     for (size_t i = 0; i < a->count; i++) {
         vv_seg rooms[2];
         const vv_seg *x = vv_seg_at(a, i, &rooms[0]), *y = vv_seg_at(b, i, &rooms[1]);

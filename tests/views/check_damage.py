@@ -10,6 +10,7 @@ usage: check_damage.py VARVE
 
 import copy
 import fcntl
+import itertools
 import os
 import shutil
 import subprocess
@@ -669,6 +670,49 @@ def states(server):
     return {item["execution_id"]: (item["verdict"], item["total_calls"]) for item in answer["items"]}
 
 
+def states_of_fresh(varve, directory):
+    server = Server(varve, directory)
+    try:
+        return states(server)
+    finally:
+        server.stop()
+
+
+def another_good():
+    """The same, with more calls in one segment."""
+    store = Store()
+    store.data[1].groups[0].contexts = [row(LEAF, True, started=7)]
+    store.encode()
+    return store
+
+
+def unfinished(varve, scratch):
+    """What was folded of an execution that has no end changes below what comes after."""
+    store = Store()
+    store.meta = store.meta[:2]
+    store.encode()
+    directory = os.path.join(scratch, "open", ".baml", "profiles-v1")
+    store.write(directory)
+    segment = os.path.join(directory, DATA2)
+    server = Server(varve, directory)
+    try:
+        whole = states(server)
+        for what, content in (("that goes", None), ("that comes back", store.files[DATA2]),
+                              ("that breaks", flip(store.files[DATA2])), ("that is mended", store.files[DATA2]),
+                              ("that becomes another", another_good().files[DATA2])):
+            if content:
+                put(segment, content)
+            else:
+                os.unlink(segment)
+            fresh = states_of_fresh(varve, directory)
+            wrong = soon("executions", fresh, lambda: states(server))
+            same = content == store.files[DATA2]
+            yield "a segment of an open execution " + what, wrong or (
+                None if same == (fresh == whole) else "whole %r, fresh %r" % (whole, fresh))
+    finally:
+        server.stop()
+
+
 def changes(varve, scratch):
     store = Store()
     store.encode()
@@ -689,6 +733,18 @@ def changes(varve, scratch):
         yield "a segment that goes", soon("executions", {**whole, v: ("damaged", 3)}, lambda: states(server))
         put(segment, store.files[DATA2])
         yield "and comes back", soon("executions", whole, lambda: states(server))
+        former = server.get("/api/v1/executions")["snapshot"]["as_of"]
+        os.rename(segment, segment + ".away")
+        server.ask("/api/v1/executions/" + v, {"as_of": former})
+        os.rename(segment + ".away", segment)
+        yield "a segment that was away when a former state was asked for", soon(
+            "executions", whole, lambda: states(server))
+        put(segment, another_good().files[DATA2])
+        fresh = states_of_fresh(varve, directory)
+        yield "a good segment in place of a good one", soon(
+            "executions", fresh, lambda: states(server)) if fresh[v] != whole[v] else "it is the same"
+        put(segment, store.files[DATA2])
+        yield "and the first one again", soon("executions", whole, lambda: states(server))
         shutil.rmtree(os.path.join(directory, "streams", A.hex()))
         yield "a stream that is pruned", soon("executions", {m: whole[m]}, lambda: states(server))
         store.write(directory)
@@ -719,7 +775,7 @@ def main(arguments):
         sys.stdout.flush()
     at = len(TABLE)
     with tempfile.TemporaryDirectory() as scratch:
-        for what, wrong in changes(arguments[0], scratch):
+        for what, wrong in itertools.chain(changes(arguments[0], scratch), unfinished(arguments[0], scratch)):
             at += 1
             bad += bool(wrong)
             print("%s %d - %s%s" % ("not ok" if wrong else "ok", at, what, "\n# " + wrong if wrong else ""))
