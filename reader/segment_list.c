@@ -9,18 +9,21 @@
 
 /*
  * A recording that goes on for days has one segment a second, and what is known of each must be at hand. So good data
- * segments of successive sequences are packed: each takes its mark, and its groups as its own array has them, or, as
- * most have one group, that one's key and the size of the file, from which all else follows.
+ * segments of successive sequences are packed. Where each has the one group of the same thread, which is what a program
+ * of one thread writes, a mark and the file's size tell all of it: 12 bytes. Else each has its groups as its own array
+ * has them.
  */
-enum { PACK = 128, OF_ONE_GROUP = 2 };
+enum { PACK = 128, ASCEND_WORDS = PACK / 32, GROUPS_AT = PACK + 1 + ASCEND_WORDS };
 typedef struct {
     unsigned refs; /* atomic */
-    bool recalled;
+    bool recalled, plain;
     uint64_t first, stamp;
     uint64_t mark[PACK];
-    uint32_t at[PACK + 1]; /* where in groups */
-    bool ascend[PACK];
-    uint32_t groups[];
+    /*
+     * Plain: the key, and each one's size. Else where each one's groups begin and the last one's end, a bit each for
+     * keys that ascend, and the groups.
+     */
+    uint32_t words[];
 } pack;
 
 /* A segment, or a pack of them. */
@@ -203,18 +206,21 @@ size_t vv_seg_list_from(const vv_seg_list *l, uint64_t sequence)
 
 static const vv_seg *unpack(const pack *p, size_t i, vv_seg *room)
 {
-    uint32_t *groups = (uint32_t *)p->groups + p->at[i], n = p->at[i + 1] - p->at[i];
-    *room = (vv_seg){.state = VV_SEG_OK, .keys_ascend = p->ascend[i], .recalled = p->recalled,
-                     .sequence = p->first + i, .mark = p->mark[i], .group_count = 1, .off = room->one};
-    if (n == OF_ONE_GROUP) {
-        room->size = groups[1];
+    uint32_t *words = (uint32_t *)p->words;
+    *room = (vv_seg){.state = VV_SEG_OK, .recalled = p->recalled, .sequence = p->first + i, .mark = p->mark[i]};
+    if (p->plain) {
+        room->keys_ascend = true;
+        room->group_count = 1;
+        room->size = words[1 + i];
+        room->off = room->one;
         room->one[0] = VV_DATA_HEADER;
-        room->one[1] = groups[1] - VV_SEAL_BYTES;
-        room->one[2] = groups[0];
+        room->one[1] = words[1 + i] - VV_SEAL_BYTES;
+        room->one[2] = words[0];
         return room;
     }
-    room->group_count = (n - 1) / 2;
-    room->off = groups;
+    room->keys_ascend = words[PACK + 1 + i / 32] >> i % 32 & 1;
+    room->group_count = (words[i + 1] - words[i] - 1) / 2;
+    room->off = words + words[i];
     room->size = room->off[room->group_count] + (uint64_t)VV_SEAL_BYTES;
     return room;
 }
@@ -288,37 +294,55 @@ static bool can_be_packed(const vv_seg *s)
 
 static size_t words_of(const vv_seg *s)
 {
-    return s->group_count == 1 ? OF_ONE_GROUP : 2 * (size_t)s->group_count + 1;
+    return 2 * (size_t)s->group_count + 1;
+}
+
+static void fill_plain(pack *p, const entry *e)
+{
+    p->words[0] = vv_seg_keys(e[0].seg)[0];
+    for (size_t i = 0; i < PACK; i++)
+        p->words[1 + i] = (uint32_t)e[i].seg->size;
+}
+
+static void fill_groups(pack *p, const entry *e)
+{
+    uint32_t *ascend = p->words + PACK + 1;
+    memset(ascend, 0, ASCEND_WORDS * sizeof *ascend);
+    p->words[0] = GROUPS_AT;
+    for (size_t i = 0; i < PACK; i++) {
+        const vv_seg *s = e[i].seg;
+        ascend[i / 32] |= (uint32_t)s->keys_ascend << i % 32;
+        memcpy(p->words + p->words[i], s->off, words_of(s) * sizeof *s->off);
+        p->words[i + 1] = p->words[i] + (uint32_t)words_of(s);
+    }
 }
 
 /* One of PACK entries; NULL where they are none, or without memory. */
 static pack *pack_new(const entry *e)
 {
-    size_t words = 0;
+    size_t words = GROUPS_AT;
+    bool plain = true;
     for (size_t i = 0; i < PACK; i++) {
         const vv_seg *s = e[i].seg;
         if (!s || !can_be_packed(s) || s->sequence != e[0].seg->sequence + i || s->recalled != e[0].seg->recalled)
             return NULL;
+        plain &= s->group_count == 1 && vv_seg_keys(s)[0] == vv_seg_keys(e[0].seg)[0];
         words += words_of(s);
     }
-    pack *p = words > UINT32_MAX ? NULL : malloc(sizeof *p + words * sizeof *p->groups);
+    if (plain)
+        words = 1 + PACK;
+    pack *p = words > UINT32_MAX ? NULL : malloc(sizeof *p + words * sizeof *p->words);
     if (!p)
         return NULL;
-    *p = (pack){.refs = 1, .recalled = e[0].seg->recalled, .first = e[0].seg->sequence};
+    *p = (pack){.refs = 1, .recalled = e[0].seg->recalled, .plain = plain, .first = e[0].seg->sequence};
     for (size_t i = 0; i < PACK; i++) {
-        const vv_seg *s = e[i].seg;
-        uint32_t *to = p->groups + p->at[i];
-        p->mark[i] = s->mark;
-        p->stamp += stamp_of(s);
-        p->ascend[i] = s->keys_ascend;
-        p->at[i + 1] = p->at[i] + (uint32_t)words_of(s);
-        if (s->group_count == 1) {
-            to[0] = vv_seg_keys(s)[0];
-            to[1] = (uint32_t)s->size;
-        } else {
-            memcpy(to, s->off, words_of(s) * sizeof *to);
-        }
+        p->mark[i] = e[i].seg->mark;
+        p->stamp += stamp_of(e[i].seg);
     }
+    if (plain)
+        fill_plain(p, e);
+    else
+        fill_groups(p, e);
     return p;
 }
 

@@ -47,8 +47,8 @@ static inline const uint32_t *vv_seg_keys(const vv_seg *s)
 
 /*
  * Segments that have a file, ascending by sequence. A list that goes on where its former one ended shares its memory:
- * what only grows costs no more than what is new, and old data segments take some 20 bytes each. Lists that follow each
- * other are made by one thread at a time, and may be read by any. A zeroed one is empty.
+ * what only grows costs no more than what is new, and old data segments take a dozen bytes each, or their groups'.
+ * Lists that follow each other are made by one thread at a time, and may be read by any. A zeroed one is empty.
  */
 typedef struct {
     struct vv_seg_array *array;

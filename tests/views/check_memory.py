@@ -18,7 +18,7 @@ import storebytes as sb
 
 CONTEXTS, ROWS, TIMES = 20_000, 20, 100
 WARM = 2_400  # commits after which the server keeps as many former states as it ever does: one each 2 commits
-EACH = 24     # bytes that it remembers of an old segment: 20, and some
+EACH = 16     # bytes that it remembers of an old segment: 12, and some
 EUID, PROGRAM = b"\x07" * 16, b"\x11" * 16
 ROOT = EUID + sb.u64(1) + sb.u64(1)
 
