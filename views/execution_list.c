@@ -9,9 +9,10 @@
 enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000 };
 
 typedef struct {
-    bool has_status, has_since, has_until, has_stream, has_program;
+    bool has_status, has_stream, has_program;
     unsigned status;
-    uint64_t since, until, limit;
+    vv_times times;
+    uint64_t limit;
     vv_euid stream;
     vv_program_id program;
     const vv_str *text;
@@ -35,9 +36,7 @@ static vv_code read_filter(vv_query *q, filter *f, vv_error *err)
     if (rc == VV_OK)
         rc = vv_query_word(q, "status", statuses, VV_ARRAY_LEN(statuses), &f->status, err);
     if (rc == VV_OK)
-        rc = vv_query_time(q, "since", &f->has_since, &f->since, err);
-    if (rc == VV_OK)
-        rc = vv_query_time(q, "until", &f->has_until, &f->until, err);
+        rc = vv_query_times(q, &f->times, err);
     if (rc == VV_OK)
         rc = read_id(q, "stream", &f->has_stream, f->stream.b, err);
     if (rc == VV_OK)
@@ -53,8 +52,8 @@ static vv_code read_filter(vv_query *q, filter *f, vv_error *err)
 static bool index_matches(const filter *f, const vv_found *x)
 {
     return (!f->has_status || x->execution->status == f->status)
-        && (!f->has_since || (x->has_time && x->unix_ns >= f->since))
-        && (!f->has_until || (x->has_time && x->unix_ns < f->until))
+        && (!f->times.has_since || (x->has_time && x->unix_ns >= f->times.since))
+        && (!f->times.has_until || (x->has_time && x->unix_ns < f->times.until))
         && (!f->has_stream || memcmp(f->stream.b, x->stream->euid.b, 16) == 0)
         && (!f->has_program
             || (x->execution->first_engine && memcmp(f->program.b, x->execution->first_engine->program.b, 16) == 0));

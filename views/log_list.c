@@ -21,16 +21,6 @@ static vv_code read_order(vv_query *q, vv_log_filter *f, vv_error *err)
     return rc;
 }
 
-static vv_code read_times(vv_query *q, vv_log_filter *f, vv_error *err)
-{
-    vv_code rc = vv_query_time(q, "since", &f->has_since, &f->since, err);
-    if (rc == VV_OK)
-        rc = vv_query_time(q, "until", &f->has_until, &f->until, err);
-    if (rc == VV_OK && f->has_since && f->has_until && f->since > f->until)
-        rc = vv_query_fail(q, "until", err, "must not be before since");
-    return rc;
-}
-
 vv_code vv_log_list_read(vv_log_list *ret, vv_query *q, vv_error *err)
 {
     static const char *const names[] = {"level", "call", "thread", "event", "q", "since", "until", "order",
@@ -41,7 +31,7 @@ vv_code vv_log_list_read(vv_log_list *ret, vv_query *q, vv_error *err)
     if (rc == VV_OK)
         rc = read_order(q, f, err);
     if (rc == VV_OK)
-        rc = read_times(q, f, err);
+        rc = vv_query_times(q, &f->times, err);
     if (rc == VV_OK)
         rc = vv_page_read(&ret->page, q, "logs", f->as_recorded ? KEY_RECORDED : KEY_TIME, err);
     f->level = vv_query_value(q, "level");
@@ -114,7 +104,8 @@ static bool in_time(const vv_log_filter *f, const vv_log_event *e)
 {
     uint64_t ns;
     bool told = vv_log_time(e, &ns);
-    return (!f->has_since || !told || ns >= f->since) && (!f->has_until || (told && ns < f->until));
+    const vv_times *t = &f->times;
+    return (!t->has_since || !told || ns >= t->since) && (!t->has_until || (told && ns < t->until));
 }
 
 static bool matches(const vv_log_filter *f, const vv_log_event *e)

@@ -9,11 +9,11 @@
 
 typedef struct {
     const vv_str *level, *event, *text; /* parameters, or NULL */
-    bool has_call, has_thread, has_since, has_until;
+    bool has_call, has_thread;
     vv_call_ref call;
     vv_thread_ref thread;
-    uint64_t since, until; /* nanoseconds since 1970 */
-    bool as_recorded;      /* in that order, else by time */
+    vv_times times;
+    bool as_recorded; /* in that order, else by time */
 } vv_log_filter;
 
 /* What stands beside the rows. */

@@ -58,11 +58,16 @@ const vv_str *vv_query_each(const vv_query *q, const char *name, size_t *at);
 /* Sets *value where given: decimal, min to max. */
 VV_MUST_CHECK vv_code vv_query_number(vv_query *q, const char *name, uint64_t min, uint64_t max, uint64_t *value,
                                       vv_error *err);
+/* From since on, and before until; nanoseconds since 1970. */
+typedef struct {
+    bool has_since, has_until;
+    uint64_t since, until;
+} vv_times;
 /*
- * *ret_has: it is given; then *value is its time in nanoseconds since 1970, which it says itself, or as RFC 3339 in UTC
- * ("2026-01-31T12:00:00.5Z").
+ * The parameters since and until. Each says its nanoseconds itself, or as RFC 3339 in UTC ("2026-01-31T12:00:00.5Z");
+ * until is not before since.
  */
-VV_MUST_CHECK vv_code vv_query_time(vv_query *q, const char *name, bool *ret_has, uint64_t *value, vv_error *err);
+VV_MUST_CHECK vv_code vv_query_times(vv_query *q, vv_times *ret, vv_error *err);
 /* Sets *value to the index of the word given, of n words. */
 VV_MUST_CHECK vv_code vv_query_word(vv_query *q, const char *name, const char *const *words, size_t n, unsigned *value,
                                     vv_error *err);

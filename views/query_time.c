@@ -49,11 +49,21 @@ static bool parse_rfc3339(vv_str s, uint64_t *ret)
     return true;
 }
 
-vv_code vv_query_time(vv_query *q, const char *name, bool *ret_has, uint64_t *value, vv_error *err)
+static vv_code read_time(vv_query *q, const char *name, bool *ret_has, uint64_t *value, vv_error *err)
 {
     const vv_str *s = vv_query_value(q, name);
     *ret_has = s != NULL;
     if (!s || parse_rfc3339(*s, value) || vv_str_u64(*s, value))
         return VV_OK;
     return vv_query_fail(q, name, err, "must be nanoseconds since 1970, or a time such as 2026-01-31T12:00:00Z");
+}
+
+vv_code vv_query_times(vv_query *q, vv_times *ret, vv_error *err)
+{
+    vv_code rc = read_time(q, "since", &ret->has_since, &ret->since, err);
+    if (rc == VV_OK)
+        rc = read_time(q, "until", &ret->has_until, &ret->until, err);
+    if (rc == VV_OK && ret->has_since && ret->has_until && ret->since > ret->until)
+        rc = vv_query_fail(q, "until", err, "must not be before since");
+    return rc;
 }

@@ -132,6 +132,7 @@ done <<'TARGETS'
 400 /executions?limit=1&limit=1
 400 /executions?status=green
 400 /executions?since=yesterday
+400 /executions?since=9&until=1
 400 /executions?stream=12
 400 /executions?cursor=AAAA
 400 /executions?q=%ff
