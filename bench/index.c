@@ -87,9 +87,9 @@ static uint64_t meta_bytes_of(const vv_store *s)
 {
     uint64_t n = 0;
     for (size_t i = 0; i < s->stream_count; i++)
-        for (size_t k = 0; k < s->streams[i].core->meta.count; k++) {
+        for (size_t k = 0; k < s->streams[i].core->index->meta.count; k++) {
             vv_seg room;
-            n += vv_seg_at(&s->streams[i].core->meta, k, &room)->size;
+            n += vv_seg_at(&s->streams[i].core->index->meta, k, &room)->bytes.n;
         }
     return n;
 }

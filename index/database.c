@@ -171,7 +171,7 @@ static int open_connection(vv_database *d, bool immutable)
     sqlite3_limit(d->db, SQLITE_LIMIT_ATTACHED, 0);
     sqlite3_busy_timeout(d->db, BUSY_MS);
     run(d->db, "PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA synchronous = OFF; "
-               "PRAGMA cache_size = -2048; PRAGMA temp_store = MEMORY");
+               "PRAGMA cache_size = -256; PRAGMA temp_store = MEMORY");
     return SQLITE_OK;
 }
 

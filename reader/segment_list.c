@@ -2,58 +2,63 @@
 
 #include "reader/segment_list.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sha256.h"
-
 /*
  * A recording that goes on for days has one segment a second, and what is known of each must be at hand. So good data
- * segments of successive sequences are packed. Where each has the one group of the same thread, which is what a program
- * of one thread writes, a mark and the file's size tell all of it: 12 bytes. Else each has its groups as its own array
- * has them.
+ * segments of successive sequences stand in packs. Where a segment has the one group of the same thread as the others,
+ * which is what a program of one thread writes, a mark of its file tells all of it: 4 bytes. Else its groups are in
+ * memory of their own.
+ *
+ * A pack is filled by the newest list, behind what older ones see of it: those hold no segment that it does not.
  */
-enum { PACK = 128, ASCEND_WORDS = PACK / 32, GROUPS_AT = PACK + 1 + ASCEND_WORDS };
+enum { PACK = 128, PACK_LEAST = 8 };
 typedef struct {
     unsigned refs; /* atomic */
-    bool recalled, plain;
-    uint64_t first, stamp;
-    uint64_t mark[PACK];
+    bool recalled, has_key;
+    uint8_t used, cap; /* the maker's: a list knows itself how many of them are its own */
+    uint32_t key;      /* of the segments that are plain */
+    uint64_t first;
     /*
-     * Plain: the key, and each one's size. Else where each one's groups begin and the last one's end, a bit each for
-     * keys that ascend, and the groups.
+     * NULL where all are plain; else cap of them: NULL of a plain one, or the number of groups with flags, and the
+     * numbers of vv_seg.off.
      */
-    uint32_t words[];
+    _Atomic(uint32_t **) groups;
+    uint32_t mark[];
 } pack;
+static const uint32_t KEYS_ASCEND = UINT32_C(1) << 31, OPEN_END = UINT32_C(1) << 30;
 
-/* A segment, or a pack of them. */
+/* A segment; or a pack, or as many of its first ones as there are up to the next entry, or the list's end. */
 typedef struct {
-    size_t at; /* in the list: of the first */
+    size_t at;       /* in the list: of the first */
     uint64_t before; /* stamps of all in front of it, together */
-    vv_seg *seg; /* NULL: packed */
+    vv_seg *seg;     /* NULL: packed */
     pack *pack;
 } entry;
 
 /* Where the segments of lists that follow each other stand. A list looks at no more of them than it counts. */
 struct vv_seg_array {
     unsigned refs; /* atomic */
-    size_t used, cap, count; /* entries, and segments in them */
-    size_t tried; /* the first entries, of which no more can be packed */
-    uint64_t stamp; /* of all */
+    size_t used, cap, count; /* entries, and segments in them: the newest list's */
     entry e[];
 };
 
-uint64_t vv_seg_mark(const vv_file_ident *f)
+static uint64_t mix(uint64_t z)
+{
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+uint32_t vv_seg_mark(const vv_file_ident *f)
 {
     const uint64_t fields[] = {f->size, f->device, f->inode, (uint64_t)f->mtime_ns, (uint64_t)f->ctime_ns};
-    uint8_t b[sizeof fields], sum[VV_SHA256_BYTES];
-    vv_sha256_ctx c;
+    uint64_t h = 0;
     for (size_t i = 0; i < VV_ARRAY_LEN(fields); i++)
-        vv_put64(b + 8 * i, fields[i]);
-    vv_sha256_init(&c);
-    vv_sha256_update(&c, b, sizeof b);
-    vv_sha256_final(&c, sum);
-    return vv_be64(sum);
+        h = mix(h + UINT64_C(0x9e3779b97f4a7c15) + fields[i]);
+    return (uint32_t)(h >> 32);
 }
 
 vv_seg *vv_seg_new(uint64_t sequence)
@@ -90,65 +95,34 @@ void vv_seg_unref(vv_seg *s)
     free(s);
 }
 
+static void pack_unref(pack *p)
+{
+    if (__atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL) != 0)
+        return;
+    uint32_t **groups = p->groups;
+    for (size_t i = 0; groups && i < p->used; i++)
+        free(groups[i]);
+    free(groups);
+    free(p);
+}
+
 static entry entry_ref(const entry *e)
 {
     __atomic_fetch_add(e->seg ? &e->seg->refs : &e->pack->refs, 1, __ATOMIC_RELAXED);
     return *e;
 }
 
-static void entry_unref(const entry *e)
-{
-    if (e->seg)
-        vv_seg_unref(e->seg);
-    else if (__atomic_sub_fetch(&e->pack->refs, 1, __ATOMIC_ACQ_REL) == 0)
-        free(e->pack);
-}
-
-/* Sums of these tell sets of segments apart: well mixed, so that no two of what files are like come to the same. */
-static uint64_t stamp_of(const vv_seg *s)
-{
-    uint64_t z = s->mark ^ (s->sequence * UINT64_C(0x9e3779b97f4a7c15) + s->state);
-    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-    return z ^ z >> 31;
-}
-
-static size_t segments_of(const entry *e)
-{
-    return e->seg ? 1 : PACK;
-}
-
-static uint64_t first_of(const entry *e)
-{
-    return e->seg ? e->seg->sequence : e->pack->first;
-}
-
-static struct vv_seg_array *array_new(size_t entries)
-{
-    size_t cap = entries + entries / 2 + 8;
-    struct vv_seg_array *a = malloc(sizeof *a + cap * sizeof *a->e);
-    if (a)
-        *a = (struct vv_seg_array){.refs = 1, .cap = cap};
-    return a;
-}
-
 static void array_unref(struct vv_seg_array *a)
 {
     if (!a || __atomic_sub_fetch(&a->refs, 1, __ATOMIC_ACQ_REL) != 0)
         return;
-    for (size_t i = 0; i < a->used; i++)
-        entry_unref(&a->e[i]);
+    for (size_t i = 0; i < a->used; i++) {
+        if (a->e[i].seg)
+            vv_seg_unref(a->e[i].seg);
+        else
+            pack_unref(a->e[i].pack);
+    }
     free(a);
-}
-
-/* Takes the reference. */
-static void append(struct vv_seg_array *a, entry e)
-{
-    e.at = a->count;
-    e.before = a->stamp;
-    a->count += segments_of(&e);
-    a->stamp += e.seg ? stamp_of(e.seg) : e.pack->stamp;
-    a->e[a->used++] = e;
 }
 
 void vv_seg_list_done(vv_seg_list *l)
@@ -157,9 +131,9 @@ void vv_seg_list_done(vv_seg_list *l)
     *l = (vv_seg_list){.array = NULL};
 }
 
-size_t vv_seg_list_bytes(const vv_seg_list *l)
+static bool same_entry(const entry *a, const entry *b)
 {
-    return l->array ? l->array->cap * sizeof *l->array->e / __atomic_load_n(&l->array->refs, __ATOMIC_RELAXED) : 0;
+    return a->at == b->at && a->seg == b->seg && a->pack == b->pack;
 }
 
 bool vv_seg_list_same(const vv_seg_list *a, const vv_seg_list *b)
@@ -167,24 +141,35 @@ bool vv_seg_list_same(const vv_seg_list *a, const vv_seg_list *b)
     if (a->count != b->count || a->entries != b->entries)
         return false;
     for (size_t i = 0; i < a->entries && a->array != b->array; i++)
-        if (a->array->e[i].seg != b->array->e[i].seg || a->array->e[i].pack != b->array->e[i].pack)
+        if (!same_entry(&a->array->e[i], &b->array->e[i]))
             return false;
     return true;
 }
 
-/* The entry that segment i is in. */
-static const entry *entry_of(const vv_seg_list *l, size_t i)
+static uint64_t first_of(const entry *e)
+{
+    return e->seg ? e->seg->sequence : e->pack->first;
+}
+
+/* How many segments of the list its entry k has. */
+static size_t length_of(const vv_seg_list *l, size_t k)
 {
     const entry *e = l->array->e;
+    return (k + 1 < l->entries ? e[k + 1].at : l->count) - e[k].at;
+}
+
+/* The entry that segment i is in. */
+static size_t entry_of(const vv_seg_list *l, size_t i)
+{
     size_t lo = 0, hi = l->entries;
     while (hi - lo > 1) {
         size_t mid = lo + (hi - lo) / 2;
-        if (e[mid].at <= i)
+        if (l->array->e[mid].at <= i)
             lo = mid;
         else
             hi = mid;
     }
-    return &e[lo];
+    return lo;
 }
 
 size_t vv_seg_list_from(const vv_seg_list *l, uint64_t sequence)
@@ -201,42 +186,66 @@ size_t vv_seg_list_from(const vv_seg_list *l, uint64_t sequence)
         return 0;
     const entry *e = &l->array->e[lo - 1];
     uint64_t beyond = sequence - first_of(e);
-    return e->at + (beyond < segments_of(e) ? (size_t)beyond : segments_of(e));
+    size_t length = length_of(l, lo - 1);
+    return e->at + (beyond < length ? (size_t)beyond : length);
+}
+
+static size_t words_of(size_t groups)
+{
+    return 2 * groups + 1;
 }
 
 static const vv_seg *unpack(const pack *p, size_t i, vv_seg *room)
 {
-    uint32_t *words = (uint32_t *)p->words;
+    uint32_t **all = atomic_load_explicit(&((pack *)p)->groups, memory_order_acquire);
+    uint32_t *groups = all ? all[i] : NULL;
     *room = (vv_seg){.state = VV_SEG_OK, .recalled = p->recalled, .sequence = p->first + i, .mark = p->mark[i]};
-    if (p->plain) {
+    if (!groups) {
         room->keys_ascend = true;
+        room->open_end = true;
         room->group_count = 1;
-        room->size = words[1 + i];
         room->off = room->one;
         room->one[0] = VV_DATA_HEADER;
-        room->one[1] = words[1 + i] - VV_SEAL_BYTES;
-        room->one[2] = words[0];
+        room->one[2] = p->key;
         return room;
     }
-    room->keys_ascend = words[PACK + 1 + i / 32] >> i % 32 & 1;
-    room->group_count = (words[i + 1] - words[i] - 1) / 2;
-    room->off = words + words[i];
-    room->size = room->off[room->group_count] + (uint64_t)VV_SEAL_BYTES;
+    room->keys_ascend = groups[0] & KEYS_ASCEND;
+    room->open_end = groups[0] & OPEN_END;
+    room->group_count = groups[0] & ~(KEYS_ASCEND | OPEN_END);
+    room->off = groups + 1;
     return room;
 }
 
 const vv_seg *vv_seg_at(const vv_seg_list *l, size_t i, vv_seg *room)
 {
-    const entry *e = entry_of(l, i);
+    const entry *e = &l->array->e[entry_of(l, i)];
     return e->seg ? e->seg : unpack(e->pack, i - e->at, room);
 }
 
 vv_seg_run vv_seg_run_at(const vv_seg_list *l, size_t i)
 {
-    const entry *e = entry_of(l, i);
+    size_t k = entry_of(l, i);
+    const entry *e = &l->array->e[k];
     if (e->seg)
         return (vv_seg_run){e->seg->sequence, 1, (vv_seg_state)e->seg->state};
-    return (vv_seg_run){e->pack->first + (i - e->at), PACK - (i - e->at), VV_SEG_OK};
+    return (vv_seg_run){e->pack->first + (i - e->at), e->at + length_of(l, k) - i, VV_SEG_OK};
+}
+
+/* Sums of these tell sets of segments apart: well mixed, so that no two of what files are like come to the same. */
+static uint64_t stamp_of(uint64_t sequence, unsigned state, uint32_t mark)
+{
+    return mix(mix(sequence * UINT64_C(0x9e3779b97f4a7c15) + state) + mark);
+}
+
+/* Of the entry's first n. */
+static uint64_t stamps_of(const entry *e, size_t n)
+{
+    uint64_t sum = 0;
+    if (e->seg)
+        return n ? stamp_of(e->seg->sequence, e->seg->state, e->seg->mark) : 0;
+    for (size_t i = 0; i < n; i++)
+        sum += stamp_of(e->pack->first + i, VV_SEG_OK, e->pack->mark[i]);
+    return sum;
 }
 
 /* Of the first n segments. */
@@ -244,13 +253,8 @@ static uint64_t stamp_before(const vv_seg_list *l, size_t n)
 {
     if (n == 0)
         return 0;
-    const entry *e = entry_of(l, n - 1);
-    uint64_t stamp = e->before;
-    for (size_t i = e->at; i < n; i++) {
-        vv_seg room;
-        stamp += stamp_of(e->seg ? e->seg : unpack(e->pack, i - e->at, &room));
-    }
-    return stamp;
+    const entry *e = &l->array->e[entry_of(l, n - 1)];
+    return e->before + stamps_of(e, n - e->at);
 }
 
 uint64_t vv_seg_list_stamp(const vv_seg_list *l, uint64_t first, uint64_t last)
@@ -263,156 +267,208 @@ uint64_t vv_seg_list_stamp(const vv_seg_list *l, uint64_t first, uint64_t last)
 
 vv_seg *vv_seg_take(const vv_seg_list *l, size_t i)
 {
-    const entry *e = entry_of(l, i);
+    const entry *e = &l->array->e[entry_of(l, i)];
     if (e->seg)
         return entry_ref(e).seg;
     vv_seg room, *s = vv_seg_new(0);
     const vv_seg *packed = unpack(e->pack, i - e->at, &room);
-    if (!s || !vv_seg_make_groups(s, packed->group_count)) {
+    if (!s)
+        return NULL;
+    *s = *packed;
+    s->refs = 1;
+    s->mtime_ns = i + 1 == l->count ? l->mtime_ns : 0;
+    if (!vv_seg_make_groups(s, packed->group_count)) {
         free(s);
         return NULL;
     }
-    uint32_t *off = s->off;
-    memcpy(off, packed->off, (2 * (size_t)packed->group_count + 1) * sizeof *off);
-    if (off != s->one) {
-        *s = *packed;
-    } else {
-        memcpy(room.one, s->one, sizeof room.one);
-        *s = room;
-    }
-    s->refs = 1;
-    s->off = off;
+    memcpy(s->off, packed->off, words_of(packed->group_count) * sizeof *s->off);
     return s;
 }
 
-/* Does all that is known of it follow from what a pack keeps? */
+static size_t bytes_of(const entry *e)
+{
+    if (e->seg)
+        return sizeof *e->seg + (e->seg->off ? 0 : e->seg->bytes.n);
+    return sizeof *e->pack + e->pack->cap * sizeof *e->pack->mark;
+}
+
+/* Of the groups in entry k, from its segment i on. */
+static size_t group_bytes(const vv_seg_list *l, size_t k, size_t i)
+{
+    const entry *e = &l->array->e[k];
+    size_t bytes = 0;
+    for (; !e->seg && i < length_of(l, k); i++) {
+        vv_seg room;
+        const vv_seg *s = unpack(e->pack, i, &room);
+        bytes += s->off == room.one ? 0 : sizeof s->off + (1 + words_of(s->group_count)) * sizeof *s->off;
+    }
+    return bytes;
+}
+
+size_t vv_seg_list_bytes(const vv_seg_list *l, const vv_seg_list *former)
+{
+    size_t bytes = l->array && l->array != former->array ? sizeof *l->array + l->array->cap * sizeof(entry) : 0;
+    for (size_t k = l->entries; k-- > 0;) {
+        if (k < former->entries && same_entry(&l->array->e[k], &former->array->e[k]))
+            return bytes + group_bytes(l, k, length_of(former, k));
+        bytes += bytes_of(&l->array->e[k]) + group_bytes(l, k, 0);
+    }
+    return bytes;
+}
+
+/* All else that is known of such a one follows from its groups. */
 static bool can_be_packed(const vv_seg *s)
 {
-    return s->state == VV_SEG_OK && s->off && s->off[0] == VV_DATA_HEADER
-        && s->off[s->group_count] + (uint64_t)VV_SEAL_BYTES == s->size && s->size <= UINT32_MAX;
+    return s->state == VV_SEG_OK && s->off && s->group_count < OPEN_END;
 }
 
-static size_t words_of(const vv_seg *s)
+/* One for segments from this one on; as long as many before it call for. NULL without memory. */
+static pack *pack_new(const vv_seg *s, size_t before)
 {
-    return 2 * (size_t)s->group_count + 1;
-}
-
-static void fill_plain(pack *p, const entry *e)
-{
-    p->words[0] = vv_seg_keys(e[0].seg)[0];
-    for (size_t i = 0; i < PACK; i++)
-        p->words[1 + i] = (uint32_t)e[i].seg->size;
-}
-
-static void fill_groups(pack *p, const entry *e)
-{
-    uint32_t *ascend = p->words + PACK + 1;
-    memset(ascend, 0, ASCEND_WORDS * sizeof *ascend);
-    p->words[0] = GROUPS_AT;
-    for (size_t i = 0; i < PACK; i++) {
-        const vv_seg *s = e[i].seg;
-        ascend[i / 32] |= (uint32_t)s->keys_ascend << i % 32;
-        memcpy(p->words + p->words[i], s->off, words_of(s) * sizeof *s->off);
-        p->words[i + 1] = p->words[i] + (uint32_t)words_of(s);
-    }
-}
-
-/* One of PACK entries; NULL where they are none, or without memory. */
-static pack *pack_new(const entry *e)
-{
-    size_t words = GROUPS_AT;
-    bool plain = true;
-    for (size_t i = 0; i < PACK; i++) {
-        const vv_seg *s = e[i].seg;
-        if (!s || !can_be_packed(s) || s->sequence != e[0].seg->sequence + i || s->recalled != e[0].seg->recalled)
-            return NULL;
-        plain &= s->group_count == 1 && vv_seg_keys(s)[0] == vv_seg_keys(e[0].seg)[0];
-        words += words_of(s);
-    }
-    if (plain)
-        words = 1 + PACK;
-    pack *p = words > UINT32_MAX ? NULL : malloc(sizeof *p + words * sizeof *p->words);
-    if (!p)
-        return NULL;
-    *p = (pack){.refs = 1, .recalled = e[0].seg->recalled, .plain = plain, .first = e[0].seg->sequence};
-    for (size_t i = 0; i < PACK; i++) {
-        p->mark[i] = e[i].seg->mark;
-        p->stamp += stamp_of(e[i].seg);
-    }
-    if (plain)
-        fill_plain(p, e);
-    else
-        fill_groups(p, e);
+    size_t cap = before < PACK_LEAST ? PACK_LEAST : before < PACK ? before : PACK;
+    pack *p = malloc(sizeof *p + cap * sizeof *p->mark);
+    if (p)
+        *p = (pack){.refs = 1, .recalled = s->recalled, .cap = (uint8_t)cap, .first = s->sequence};
     return p;
 }
 
-/*
- * Packs what can be packed of the newer entries, but for the newest, in an array of its own: others may read this one.
- * The array to go on with, of which the caller has the reference that it had of a.
- */
-static struct vv_seg_array *pack_newer(struct vv_seg_array *a)
+/* Not where a list goes on in it that the one at hand, which has n of it, is not a former one of. */
+static bool pack_takes(const pack *p, size_t n, const vv_seg *s)
 {
-    struct vv_seg_array *packed = array_new(a->used);
-    size_t i = 0, packs = 0;
-    if (!packed)
-        return a; /* another time */
-    for (; i < a->tried; i++)
-        append(packed, entry_ref(&a->e[i]));
-    while (a->used - i > PACK) {
-        pack *p = pack_new(&a->e[i]);
-        packs += p != NULL;
-        append(packed, p ? (entry){.pack = p} : entry_ref(&a->e[i]));
-        i += p ? PACK : 1;
-    }
-    packed->tried = packed->used;
-    for (; i < a->used; i++)
-        append(packed, entry_ref(&a->e[i]));
-    if (packs == 0) {
-        a->tried = packed->tried;
-        array_unref(packed);
-        return a;
-    }
-    array_unref(a);
-    return packed;
+    return p->used == n && n < p->cap && s->sequence == p->first + n && s->recalled == p->recalled;
 }
 
-/* An array with the first n segments of former, and room for more. */
-static struct vv_seg_array *array_with(const vv_seg_list *former, size_t n, size_t more)
+/* Memory for segment i's groups in the pack. NULL without any. */
+static uint32_t *add_groups(pack *p, size_t i, size_t words)
 {
-    size_t whole = 0;
-    while (whole < former->entries && former->array->e[whole].at + segments_of(&former->array->e[whole]) <= n)
-        whole++;
-    size_t part = n - (whole < former->entries ? former->array->e[whole].at : n);
-    struct vv_seg_array *a = array_new(whole + part + more);
-    for (size_t i = 0; a && i < whole; i++)
-        append(a, entry_ref(&former->array->e[i]));
-    if (a && whole)
-        a->tried = former->array->tried < whole ? former->array->tried : whole;
-    for (size_t i = 0; a && i < part; i++) {
-        vv_seg *s = vv_seg_take(former, n - part + i);
-        if (!s) {
-            array_unref(a);
+    uint32_t **groups = p->groups;
+    if (!groups) {
+        groups = calloc(p->cap, sizeof *groups);
+        if (!groups)
             return NULL;
-        }
-        append(a, (entry){.seg = s});
+        atomic_store_explicit(&p->groups, groups, memory_order_release);
     }
+    return groups[i] = malloc(words * sizeof **groups);
+}
+
+/* False without memory: nothing has changed then. */
+static bool pack_put(pack *p, const vv_seg *s)
+{
+    size_t i = p->used, words = words_of(s->group_count);
+    if (s->group_count == 1 && (!p->has_key || p->key == vv_seg_keys(s)[0])) {
+        p->has_key = true;
+        p->key = vv_seg_keys(s)[0];
+    } else {
+        uint32_t *groups = add_groups(p, i, 1 + words);
+        if (!groups)
+            return false;
+        groups[0] = s->group_count | (s->keys_ascend ? KEYS_ASCEND : 0) | (s->open_end ? OPEN_END : 0);
+        memcpy(groups + 1, s->off, words * sizeof *groups);
+    }
+    p->mark[i] = s->mark;
+    p->used++;
+    return true;
+}
+
+static struct vv_seg_array *array_new(size_t cap)
+{
+    struct vv_seg_array *a = malloc(sizeof *a + cap * sizeof *a->e);
+    if (a)
+        *a = (struct vv_seg_array){.refs = 1, .cap = cap};
     return a;
+}
+
+/* The first n segments of l, and room for one entry more at least, in a new array; NULL without memory. */
+static struct vv_seg_array *array_with(const vv_seg_list *l, size_t n)
+{
+    size_t entries = n ? entry_of(l, n - 1) + 1 : 0;
+    struct vv_seg_array *a = array_new(entries + entries / 2 + 4);
+    if (!a)
+        return NULL;
+    for (; a->used < entries; a->used++)
+        a->e[a->used] = entry_ref(&l->array->e[a->used]);
+    a->count = n;
+    return a;
+}
+
+/* The list that is being made: its array is its own, or it is the newest in it. */
+static vv_code add_entry(vv_seg_list *l, entry e, vv_error *err)
+{
+    if (l->entries == l->array->cap) {
+        struct vv_seg_array *larger = array_with(l, l->count);
+        if (!larger)
+            return vv_fail(err, VV_ERR_NOMEM, "no memory for the list of segments");
+        array_unref(l->array);
+        l->array = larger;
+    }
+    e.at = l->count;
+    e.before = stamp_before(l, l->count);
+    l->array->e[l->entries] = e;
+    l->array->used = ++l->entries;
+    return VV_OK;
+}
+
+static vv_code append_packed(vv_seg_list *l, const vv_seg *s, vv_error *err)
+{
+    entry *last = l->entries ? &l->array->e[l->entries - 1] : NULL;
+    if (last && last->pack && pack_takes(last->pack, l->count - last->at, s))
+        return pack_put(last->pack, s) ? VV_OK : vv_fail(err, VV_ERR_NOMEM, "no memory for the groups of a segment");
+    pack *p = pack_new(s, l->count);
+    vv_code rc = VV_OK;
+    if (!p || !pack_put(p, s))
+        rc = vv_fail(err, VV_ERR_NOMEM, "no memory for a pack of segments");
+    if (rc == VV_OK)
+        rc = add_entry(l, (entry){.pack = p}, err);
+    if (rc != VV_OK && p)
+        pack_unref(p);
+    return rc;
+}
+
+static vv_code append(vv_seg_list *l, vv_seg *s, vv_error *err)
+{
+    vv_code rc;
+    if (can_be_packed(s)) {
+        rc = append_packed(l, s, err);
+    } else {
+        const entry alone = {.seg = s};
+        entry_ref(&alone);
+        rc = add_entry(l, alone, err);
+        if (rc != VV_OK)
+            vv_seg_unref(s);
+    }
+    if (rc == VV_OK)
+        l->array->count = ++l->count;
+    return rc;
+}
+
+/* Are they all of an array's segments? Then what follows is put behind them, where only a newer list looks. */
+static bool is_newest(const vv_seg_list *l, size_t n)
+{
+    return l->array && l->count == n && l->array->count == n && l->array->used == l->entries;
 }
 
 vv_code vv_seg_list_extend(vv_seg_list *ret, const vv_seg_list *former, size_t n, vv_seg *const *tail, size_t count,
                            vv_error *err)
 {
-    struct vv_seg_array *a = former->array;
-    if (a && a->used == former->entries && a->count == n && count <= a->cap - a->used)
-        __atomic_fetch_add(&a->refs, 1, __ATOMIC_RELAXED);
+    vv_seg_list l = *former;
+    if (is_newest(former, n))
+        __atomic_fetch_add(&l.array->refs, 1, __ATOMIC_RELAXED);
     else
-        a = array_with(former, n, count);
-    if (!a)
+        l.array = array_with(former, n);
+    if (!l.array)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for the list of segments");
+    l.entries = l.array->used;
+    l.count = n;
+    l.mtime_ns = count ? tail[count - 1]->mtime_ns : n == former->count ? former->mtime_ns : 0;
+    for (size_t i = 0; i < count; i++) {
+        vv_code rc = append(&l, tail[i], err);
+        if (rc != VV_OK) {
+            vv_seg_list_done(&l);
+            return rc;
+        }
+    }
     for (size_t i = 0; i < count; i++)
-        append(a, (entry){.seg = tail[i]});
-    if (a->used - a->tried > 2 * PACK)
-        a = pack_newer(a);
-    *ret = (vv_seg_list){a, a->count, a->used};
+        vv_seg_unref(tail[i]);
+    *ret = l;
     return VV_OK;
 }

@@ -7,7 +7,7 @@
 #include "reader/segments.h"
 
 /* What tells a file from another one of the same name and size. */
-uint64_t vv_seg_mark(const vv_file_ident *ident);
+uint32_t vv_seg_mark(const vv_file_ident *ident);
 
 /* A segment of that sequence, with one reference; NULL without memory. */
 vv_seg *vv_seg_new(uint64_t sequence);
@@ -22,8 +22,8 @@ vv_seg *vv_seg_take(const vv_seg_list *l, size_t i);
 
 /*
  * The first n of former (which may be zeroed), and then tail, whose references are taken where it is VV_OK; ascending
- * by sequence. In former's own memory where that is the newest list there and has room: lists that follow each other
- * are made by one thread at a time. NOMEM.
+ * by sequence. In former's own memory where that is the newest list there: lists that follow each other are made by
+ * one thread at a time. NOMEM, and former says what it said.
  */
 VV_MUST_CHECK vv_code vv_seg_list_extend(vv_seg_list *ret, const vv_seg_list *former, size_t n, vv_seg *const *tail,
                                          size_t count, vv_error *err);

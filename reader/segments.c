@@ -35,9 +35,8 @@ void vv_segment_path(char out[VV_STREAM_PATH], const vv_euid *euid, vv_plane pla
 }
 
 /* The file's bytes, for those who hold views into them. */
-static vv_code keep(vv_seg *seg, const uint8_t *p, vv_error *err)
+static vv_code keep(vv_seg *seg, const uint8_t *p, size_t n, vv_error *err)
 {
-    size_t n = (size_t)seg->size;
     seg->bytes = (vv_blob){malloc(n), n};
     if (!seg->bytes.p)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a segment");
@@ -45,33 +44,33 @@ static vv_code keep(vv_seg *seg, const uint8_t *p, vv_error *err)
     return VV_OK;
 }
 
-static vv_code walk_health(const vv_euid *euid, vv_seg *seg, const uint8_t *p, bool trusted, vv_error *err)
+static vv_code walk_health(const vv_euid *euid, vv_seg *seg, const uint8_t *p, size_t n, bool trusted, vv_error *err)
 {
     vv_health_segment h;
-    vv_code rc = vv_health_open(&h, p, (size_t)seg->size, euid, seg->sequence, trusted, err);
+    vv_code rc = vv_health_open(&h, p, n, euid, seg->sequence, trusted, err);
     bool more = rc == VV_OK;
     vv_health_record record;
     while (more && rc == VV_OK)
         rc = vv_health_next(&h, &record, &more, err);
-    return rc == VV_OK ? keep(seg, p, err) : rc;
+    return rc == VV_OK ? keep(seg, p, n, err) : rc;
 }
 
-static vv_code walk_meta(const vv_euid *euid, vv_seg *seg, const uint8_t *p, bool trusted, vv_error *err)
+static vv_code walk_meta(const vv_euid *euid, vv_seg *seg, const uint8_t *p, size_t n, bool trusted, vv_error *err)
 {
     vv_meta_segment m;
-    vv_code rc = vv_meta_open(&m, p, (size_t)seg->size, euid, seg->sequence, trusted, err);
+    vv_code rc = vv_meta_open(&m, p, n, euid, seg->sequence, trusted, err);
     bool more = rc == VV_OK;
     vv_meta_record record;
     while (more && rc == VV_OK)
         rc = vv_meta_next(&m, &record, &more, err);
-    return rc == VV_OK ? keep(seg, p, err) : rc;
+    return rc == VV_OK ? keep(seg, p, n, err) : rc;
 }
 
 /* Keys are gathered behind the last offset that there can be, and move up to the last one that there is. */
-static vv_code walk_data(const vv_euid *euid, vv_seg *seg, const uint8_t *p, bool trusted, vv_error *err)
+static vv_code walk_data(const vv_euid *euid, vv_seg *seg, const uint8_t *p, size_t n, bool trusted, vv_error *err)
 {
     vv_data_segment d;
-    vv_code rc = vv_data_open(&d, p, (size_t)seg->size, euid, seg->sequence, trusted, err);
+    vv_code rc = vv_data_open(&d, p, n, euid, seg->sequence, trusted, err);
     if (rc != VV_OK)
         return rc;
     size_t cap = vv_rd_left(&d.payload) / VV_GROUP_FIXED;
@@ -128,7 +127,6 @@ static void tell_ledger(const loader *l, const vv_seg *seg, const vv_segment_rea
 
 static void identify(vv_seg *seg, const vv_file_ident *ident)
 {
-    seg->size = ident->size;
     seg->mark = vv_seg_mark(ident);
     seg->mtime_ns = ident->mtime_ns;
 }
@@ -139,11 +137,11 @@ static vv_code take_file(const loader *l, vv_seg **place, vv_segment_reading *r,
 {
     vv_seg *seg = *place;
     identify(seg, &r->ident);
-    static vv_code (*const walks[VV_PLANES])(const vv_euid *, vv_seg *, const uint8_t *, bool, vv_error *) = {
+    static vv_code (*const walks[VV_PLANES])(const vv_euid *, vv_seg *, const uint8_t *, size_t, bool, vv_error *) = {
         walk_meta, walk_data, walk_health};
     vv_code rc = r->rc;
     if (rc == VV_OK)
-        rc = walks[l->plane](l->euid, seg, buf->p, r->trusted, &r->fault);
+        rc = walks[l->plane](l->euid, seg, buf->p, (size_t)r->ident.size, r->trusted, &r->fault);
     if (rc == VV_ERR_NOMEM)
         return vv_fail(err, rc, "%s", r->fault.msg);
     if (rc == VV_ERR_NOTFOUND) {
@@ -308,8 +306,7 @@ static bool is_known(const loader *l, const vv_seg_list *former, size_t i, uint6
     char path[VV_STREAM_PATH];
     vv_segment_path(path, l->euid, l->plane, sequence);
     vv_file_ident ident;
-    return vv_source_ident(l->source, path, &ident, NULL) == VV_OK && ident.size == seg->size
-        && vv_seg_mark(&ident) == seg->mark;
+    return vv_source_ident(l->source, path, &ident, NULL) == VV_OK && vv_seg_mark(&ident) == seg->mark;
 }
 
 /* A list that is being made, and what follows in it. */
@@ -531,7 +528,10 @@ static uint32_t first_candidate(const vv_seg *seg, uint32_t key)
 static vv_code read_group(const vv_open_file *f, const vv_seg *seg, uint32_t i, size_t max, vv_group_buffer *buf,
                           vv_group *ret, vv_error *err)
 {
-    size_t n = seg->off[i + 1] - seg->off[i];
+    uint64_t end = seg->open_end ? f->ident.size - VV_SEAL_BYTES : seg->off[i + 1];
+    if (end > f->ident.size || end < seg->off[i])
+        return vv_fail_decode(err, "Truncated", seg->off[i], "the segment changed while it was read");
+    size_t n = (size_t)(end - seg->off[i]);
     if (n > max)
         return vv_fail(err, VV_ERR_LIMIT, "a group of %zu bytes, more than %zu", n, max);
     if (!vv_group_buffer_room(buf, n))

@@ -24,11 +24,12 @@ typedef struct {
     uint8_t state; /* vv_seg_state */
     bool keys_ascend;
     bool recalled; /* the groups are a ledger's word: not read by this process */
+    bool open_end; /* its one group ends at the file's seal: off[1] is not known any more */
     uint32_t group_count;
     const char *why; /* literal */
-    uint64_t sequence, size;
-    uint64_t mark;    /* tells the file from another one of the same name */
-    int64_t mtime_ns; /* of the newest segment at least; 0: not known any more */
+    uint64_t sequence;
+    uint32_t mark;    /* tells the file, as good as surely, from another one of the same name */
+    int64_t mtime_ns; /* 0: not known any more */
     union {
         vv_blob bytes;   /* of a meta or health segment: executions hold views into them */
         uint32_t one[3]; /* of a data segment of one group: what off leads to */
@@ -47,13 +48,14 @@ static inline const uint32_t *vv_seg_keys(const vv_seg *s)
 
 /*
  * Segments that have a file, ascending by sequence. A list that goes on where its former one ended shares its memory:
- * what only grows costs no more than what is new, and old data segments take a dozen bytes each, or their groups'.
+ * what only grows costs no more than what is new, and good data segments take four bytes each, or their groups'.
  * Lists that follow each other are made by one thread at a time, and may be read by any. A zeroed one is empty.
  */
 typedef struct {
     struct vv_seg_array *array;
     size_t count;
-    size_t entries; /* of the array: segments, or packs of them */
+    size_t entries;   /* of the array: segments, or packs of them */
+    int64_t mtime_ns; /* of the newest segment's file; 0: not known any more */
 } vv_seg_list;
 
 /* Segment i < count: the list's, or in room; as long as both are there. */
@@ -83,8 +85,8 @@ VV_MUST_CHECK vv_code vv_seg_list_load(vv_seg_list *ret, vv_source *source, cons
 VV_MUST_CHECK vv_code vv_seg_list_update(vv_seg_list *ret, vv_source *source, const vv_euid *euid, vv_plane plane,
                                          const vv_seg_list *former, const vv_plane_change *change, vv_error *err);
 void vv_seg_list_done(vv_seg_list *l); /* accepts a zeroed list */
-/* Its part of the memory that it shares with other lists, segments aside. */
-size_t vv_seg_list_bytes(const vv_seg_list *l);
+/* Memory that it holds and the former one (may be zeroed) does not; about. */
+size_t vv_seg_list_bytes(const vv_seg_list *l, const vv_seg_list *former);
 bool vv_seg_list_same(const vv_seg_list *a, const vv_seg_list *b);
 /*
  * A number that differs, as good as surely, between two looks where any file of these sequences came, went or became

@@ -204,8 +204,7 @@ size_t vv_store_bytes(const vv_store *s, const vv_store *former)
     size_t n = sizeof *s + s->stream_count * sizeof *s->streams;
     for (size_t i = 0; i < s->stream_count; i++) {
         const vv_stream *known = former ? vv_store_stream(former, &s->streams[i].euid) : NULL;
-        if (!known || known->core != s->streams[i].core)
-            n += vv_stream_bytes(&s->streams[i]);
+        n += vv_stream_bytes(&s->streams[i], known);
     }
     return n;
 }
@@ -246,7 +245,7 @@ const vv_stream *vv_store_stream(const vv_store *s, const vv_euid *euid)
 
 const vv_execution *vv_stream_execution(const vv_stream *s, const vv_thread_ref *root)
 {
-    uint32_t i = s->execution_count ? vv_map_find(&s->core->by_root, root) : VV_MAP_NONE;
+    uint32_t i = s->execution_count ? vv_map_find(&s->core->index->by_root, root) : VV_MAP_NONE;
     return i == VV_MAP_NONE ? NULL : &s->executions[i];
 }
 

@@ -8,20 +8,43 @@
 
 #include "base/grow.h"
 
+static void index_unref(struct vv_stream_index *x)
+{
+    if (!x || __atomic_sub_fetch(&x->refs, 1, __ATOMIC_ACQ_REL) != 0)
+        return;
+    vv_seg_list_done(&x->meta);
+    vv_seg_list_done(&x->health);
+    vv_map_done(&x->by_root);
+    free(x->meta_gaps);
+    free(x->meta_bad);
+    free(x->engines);
+    free(x->executions);
+    free(x);
+}
+
 static void core_unref(struct vv_stream_core *c)
 {
     if (!c || __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) != 0)
         return;
-    vv_seg_list_done(&c->meta);
+    index_unref(c->index);
     vv_seg_list_done(&c->data);
-    vv_seg_list_done(&c->health);
-    vv_map_done(&c->by_root);
-    free(c->meta_gaps);
-    free(c->meta_bad);
     free(c->data_bad);
-    free(c->engines);
-    free(c->executions);
     free(c);
+}
+
+static struct vv_stream_core *core_new(void)
+{
+    struct vv_stream_core *c = calloc(1, sizeof *c);
+    struct vv_stream_index *x = calloc(1, sizeof *x);
+    if (!c || !x) {
+        free(c);
+        free(x);
+        return NULL;
+    }
+    c->refs = x->refs = 1;
+    c->index = x;
+    vv_map_init(&x->by_root, sizeof(vv_thread_ref));
+    return c;
 }
 
 void vv_stream_done(vv_stream *s)
@@ -114,15 +137,15 @@ static bool has_segment(vv_source *source, const vv_euid *euid, vv_plane plane)
 /* State of folding the meta plane into the index. */
 typedef struct {
     vv_stream *s;
-    struct vv_stream_core *c;
+    struct vv_stream_index *x;
     size_t engine_cap, execution_cap;
 } indexer;
 
-static vv_code add_engine(indexer *x, const vv_engine_started *m, vv_error *err)
+static vv_code add_engine(indexer *in, const vv_engine_started *m, vv_error *err)
 {
-    if (!vv_grow(&x->c->engines, &x->engine_cap, x->s->engine_count, sizeof *x->c->engines))
+    if (!vv_grow(&in->x->engines, &in->engine_cap, in->s->engine_count, sizeof *in->x->engines))
         return no_memory(err);
-    x->c->engines[x->s->engine_count++] = (vv_engine){
+    in->x->engines[in->s->engine_count++] = (vv_engine){
         .id = m->engine_id,
         .program = m->program,
         .has_table = m->has_table,
@@ -133,26 +156,26 @@ static vv_code add_engine(indexer *x, const vv_engine_started *m, vv_error *err)
     return VV_OK;
 }
 
-static vv_code execution_of(indexer *x, const vv_thread_ref *root, vv_execution **ret, vv_error *err)
+static vv_code execution_of(indexer *in, const vv_thread_ref *root, vv_execution **ret, vv_error *err)
 {
-    if (!vv_grow(&x->c->executions, &x->execution_cap, x->s->execution_count, sizeof *x->c->executions))
+    if (!vv_grow(&in->x->executions, &in->execution_cap, in->s->execution_count, sizeof *in->x->executions))
         return no_memory(err);
     bool is_new;
-    uint32_t i = vv_map_put(&x->c->by_root, root, &is_new);
+    uint32_t i = vv_map_put(&in->x->by_root, root, &is_new);
     if (i == VV_MAP_NONE)
         return no_memory(err);
     if (is_new) {
-        x->c->executions[i] = (vv_execution){.root = *root};
-        x->s->execution_count++;
+        in->x->executions[i] = (vv_execution){.root = *root};
+        in->s->execution_count++;
     }
-    *ret = &x->c->executions[i];
+    *ret = &in->x->executions[i];
     return VV_OK;
 }
 
-static vv_code add_root_started(indexer *x, const vv_root_started *m, const vv_meta_segment *seg, vv_error *err)
+static vv_code add_root_started(indexer *in, const vv_root_started *m, const vv_meta_segment *seg, vv_error *err)
 {
     vv_execution *e;
-    vv_code rc = execution_of(x, &m->root, &e, err);
+    vv_code rc = execution_of(in, &m->root, &e, err);
     if (rc != VV_OK)
         return rc;
     if (e->has_start)
@@ -165,10 +188,10 @@ static vv_code add_root_started(indexer *x, const vv_root_started *m, const vv_m
     return VV_OK;
 }
 
-static vv_code add_root_ended(indexer *x, const vv_root_ended *m, const vv_meta_segment *seg, vv_error *err)
+static vv_code add_root_ended(indexer *in, const vv_root_ended *m, const vv_meta_segment *seg, vv_error *err)
 {
     vv_execution *e;
-    vv_code rc = execution_of(x, &m->root, &e, err);
+    vv_code rc = execution_of(in, &m->root, &e, err);
     if (rc != VV_OK)
         return rc;
     if (e->has_end)
@@ -185,39 +208,39 @@ static vv_code add_root_ended(indexer *x, const vv_root_ended *m, const vv_meta_
     return VV_OK;
 }
 
-static vv_code add_record(indexer *x, const vv_meta_record *m, const vv_meta_segment *seg, vv_error *err)
+static vv_code add_record(indexer *in, const vv_meta_record *m, const vv_meta_segment *seg, vv_error *err)
 {
     switch (m->tag) {
     case VV_META_STREAM_STARTED:
-        x->s->has_header = true;
-        x->s->header = m->stream_started;
+        in->s->has_header = true;
+        in->s->header = m->stream_started;
         return VV_OK;
     case VV_META_ENGINE_STARTED:
-        return add_engine(x, &m->engine_started, err);
+        return add_engine(in, &m->engine_started, err);
     case VV_META_ROOT_STARTED:
-        return add_root_started(x, &m->root_started, seg, err);
+        return add_root_started(in, &m->root_started, seg, err);
     case VV_META_ROOT_ENDED:
-        return add_root_ended(x, &m->root_ended, seg, err);
+        return add_root_ended(in, &m->root_ended, seg, err);
     }
     return VV_OK;
 }
 
-static vv_code fold_meta(indexer *x, vv_error *err)
+static vv_code fold_meta(indexer *in, vv_error *err)
 {
-    for (size_t i = 0; i < x->c->meta.count; i++) {
+    for (size_t i = 0; i < in->x->meta.count; i++) {
         vv_seg room;
-        const vv_seg *seg = vv_seg_at(&x->c->meta, i, &room);
+        const vv_seg *seg = vv_seg_at(&in->x->meta, i, &room);
         if (seg->state == VV_SEG_UNREADABLE)
             return vv_fail_decode(err, "Io", 0, "meta segment %llu can't be read", (unsigned long long)seg->sequence);
         if (seg->state != VV_SEG_OK)
             continue;
-        x->s->meta_decoded = seg->sequence;
+        in->s->meta_decoded = seg->sequence;
         vv_meta_segment m;
         vv_meta_record record;
         bool more;
-        vv_code rc = vv_meta_open(&m, seg->bytes.p, seg->bytes.n, &x->s->euid, seg->sequence, true, err);
+        vv_code rc = vv_meta_open(&m, seg->bytes.p, seg->bytes.n, &in->s->euid, seg->sequence, true, err);
         while (rc == VV_OK && (rc = vv_meta_next(&m, &record, &more, err)) == VV_OK && more)
-            rc = add_record(x, &record, &m, err);
+            rc = add_record(in, &record, &m, err);
         if (rc != VV_OK)
             return rc;
     }
@@ -227,12 +250,12 @@ static vv_code fold_meta(indexer *x, vv_error *err)
 /*
  * The gaps that index states go by: those of a live stream end at its highest decoded segment (the tail may be torn).
  */
-static vv_code find_gaps(vv_stream *s, struct vv_stream_core *c, vv_error *err)
+static vv_code find_gaps(vv_stream *s, struct vv_stream_index *x, vv_error *err)
 {
-    vv_code rc = runs_of_bad(&c->meta, &c->meta_gaps, &s->meta_gap_count, err);
+    vv_code rc = runs_of_bad(&x->meta, &x->meta_gaps, &s->meta_gap_count, err);
     if (rc != VV_OK)
         return rc;
-    while (s->alive && s->meta_gap_count && c->meta_gaps[s->meta_gap_count - 1].first >= s->meta_decoded)
+    while (s->alive && s->meta_gap_count && x->meta_gaps[s->meta_gap_count - 1].first >= s->meta_decoded)
         s->meta_gap_count--;
     return VV_OK;
 }
@@ -269,7 +292,7 @@ static vv_index_state index_state_of(const vv_stream *s, const vv_execution *e)
  * What of an execution depends on the whole plane. Engines are few, but a hostile stream may have many: they are looked
  * up by map.
  */
-static vv_code settle_executions(vv_stream *s, struct vv_stream_core *c, vv_error *err)
+static vv_code settle_executions(vv_stream *s, struct vv_stream_index *x, vv_error *err)
 {
     vv_map ids;
     vv_map_init(&ids, sizeof(uint64_t));
@@ -279,17 +302,17 @@ static vv_code settle_executions(vv_stream *s, struct vv_stream_core *c, vv_erro
     vv_code rc = by_id ? VV_OK : no_memory(err);
     for (size_t i = 0; i < s->engine_count && rc == VV_OK; i++) {
         bool is_new;
-        uint32_t k = vv_map_put(&ids, &c->engines[i].id, &is_new);
+        uint32_t k = vv_map_put(&ids, &x->engines[i].id, &is_new);
         if (k == VV_MAP_NONE) {
             rc = no_memory(err);
             break;
         }
         if (is_new)
-            by_id[k].first = &c->engines[i];
-        by_id[k].newest = &c->engines[i];
+            by_id[k].first = &x->engines[i];
+        by_id[k].newest = &x->engines[i];
     }
     for (size_t i = 0; i < s->execution_count && rc == VV_OK; i++) {
-        vv_execution *e = &c->executions[i];
+        vv_execution *e = &x->executions[i];
         uint64_t id = vv_thread_engine(&e->root);
         uint32_t k = vv_map_find(&ids, &id);
         e->first_engine = k == VV_MAP_NONE ? NULL : by_id[k].first;
@@ -305,19 +328,19 @@ static vv_code settle_executions(vv_stream *s, struct vv_stream_core *c, vv_erro
 
 /* Terms are an extra: what of them can't be read is as if it had never been written. The first record of a root is
  * it. */
-static void attach_terms(struct vv_stream_core *c)
+static void attach_terms(struct vv_stream_index *x)
 {
-    for (size_t i = 0; i < c->health.count; i++) {
+    for (size_t i = 0; i < x->health.count; i++) {
         vv_seg room;
-        const vv_seg *seg = vv_seg_at(&c->health, i, &room);
+        const vv_seg *seg = vv_seg_at(&x->health, i, &room);
         vv_health_segment h;
         vv_health_record record;
         if (seg->state != VV_SEG_OK ||
             vv_health_open(&h, seg->bytes.p, seg->bytes.n, NULL, seg->sequence, true, NULL) != VV_OK)
             continue;
         for (bool more = true; vv_health_next(&h, &record, &more, NULL) == VV_OK && more;) {
-            uint32_t k = vv_map_find(&c->by_root, &record.root);
-            vv_execution *e = k == VV_MAP_NONE ? NULL : &c->executions[k];
+            uint32_t k = vv_map_find(&x->by_root, &record.root);
+            vv_execution *e = k == VV_MAP_NONE ? NULL : &x->executions[k];
             if (!e || !e->has_end || e->has_terms)
                 continue;
             e->has_terms = true;
@@ -326,36 +349,40 @@ static void attach_terms(struct vv_stream_core *c)
     }
 }
 
-static vv_code index_stream(vv_stream *s, struct vv_stream_core *c, vv_error *err)
+static vv_code measure_data(vv_stream *s, struct vv_stream_core *c, vv_error *err)
 {
-    if (s->meta_high - c->meta.count > VV_MISSING_MAX)
-        return vv_fail_decode(err, "RangeTooLarge", 0, "more than %d meta sequences without a file", VV_MISSING_MAX);
-    indexer x = {.s = s, .c = c};
-    vv_code rc = fold_meta(&x, err);
-    if (rc == VV_OK)
-        rc = find_gaps(s, c, err);
-    s->meta_gaps = c->meta_gaps;
-    s->engines = c->engines;
-    s->executions = c->executions;
-    if (rc == VV_OK)
-        attach_terms(c);
-    return rc == VV_OK ? settle_executions(s, c, err) : rc;
+    vv_code rc = runs_of_bad(&c->data, &c->data_bad, &s->data_bad_count, err);
+    s->data_bad = c->data_bad;
+    s->data_high = high_of(&c->data);
+    s->data_contiguous = contiguous_of(s->data_bad, s->data_bad_count, s->data_high);
+    return rc;
 }
 
-static vv_code measure_planes(vv_stream *s, struct vv_stream_core *c, vv_error *err)
+static vv_code measure_meta(vv_stream *s, struct vv_stream_index *x, vv_error *err)
 {
-    vv_code rc = runs_of_bad(&c->meta, &c->meta_bad, &s->meta_bad_count, err);
-    if (rc == VV_OK)
-        rc = runs_of_bad(&c->data, &c->data_bad, &s->data_bad_count, err);
-    if (rc != VV_OK)
-        return rc;
-    s->meta_bad = c->meta_bad;
-    s->data_bad = c->data_bad;
-    s->meta_high = high_of(&c->meta);
-    s->data_high = high_of(&c->data);
+    vv_code rc = runs_of_bad(&x->meta, &x->meta_bad, &s->meta_bad_count, err);
+    s->meta_bad = x->meta_bad;
+    s->meta_high = high_of(&x->meta);
     s->meta_contiguous = contiguous_of(s->meta_bad, s->meta_bad_count, s->meta_high);
-    s->data_contiguous = contiguous_of(s->data_bad, s->data_bad_count, s->data_high);
-    return VV_OK;
+    if (rc == VV_OK && s->meta_high - x->meta.count > VV_MISSING_MAX)
+        rc = vv_fail_decode(err, "RangeTooLarge", 0, "more than %d meta sequences without a file", VV_MISSING_MAX);
+    return rc;
+}
+
+static vv_code index_stream(vv_stream *s, struct vv_stream_index *x, vv_error *err)
+{
+    indexer in = {.s = s, .x = x};
+    vv_code rc = measure_meta(s, x, err);
+    if (rc == VV_OK)
+        rc = fold_meta(&in, err);
+    if (rc == VV_OK)
+        rc = find_gaps(s, x, err);
+    s->meta_gaps = x->meta_gaps;
+    s->engines = x->engines;
+    s->executions = x->executions;
+    if (rc == VV_OK)
+        attach_terms(x);
+    return rc == VV_OK ? settle_executions(s, x, err) : rc;
 }
 
 static void mark_failed(vv_stream *s, const vv_error *why)
@@ -377,7 +404,7 @@ static void mark_failed(vv_stream *s, const vv_error *why)
 static vv_seg_list *list_of(struct vv_stream_core *c, vv_plane plane)
 {
     vv_seg_list *const lists[VV_PLANES] = {
-        [VV_PLANE_META] = &c->meta, [VV_PLANE_DATA] = &c->data, [VV_PLANE_HEALTH] = &c->health};
+        [VV_PLANE_META] = &c->index->meta, [VV_PLANE_DATA] = &c->data, [VV_PLANE_HEALTH] = &c->index->health};
     return lists[plane];
 }
 
@@ -419,10 +446,10 @@ static vv_code list_meta(vv_stream *s, struct vv_stream_core *c, vv_source *sour
 {
     find_alive(s, source, former, change);
     vv_code rc = list_plane(s, c, source, VV_PLANE_META, former, change, err);
-    if (rc != VV_OK || !s->unprobed || c->meta.count == 0)
+    if (rc != VV_OK || !s->unprobed || c->index->meta.count == 0)
         return rc;
     /* The first segment came in between, so the process that wrote it can be asked for now. */
-    vv_seg_list_done(&c->meta);
+    vv_seg_list_done(&c->index->meta);
     find_alive(s, source, NULL, NULL);
     return list_plane(s, c, source, VV_PLANE_META, former, change, err);
 }
@@ -444,14 +471,26 @@ static vv_code list_planes(vv_stream *s, struct vv_stream_core *c, vv_source *so
         rc = list_plane(s, c, source, VV_PLANE_DATA, former, change, err);
     vv_error ignored = {0};
     if (rc == VV_OK && list_plane(s, c, source, VV_PLANE_HEALTH, former, change, &ignored) != VV_OK)
-        c->health = (vv_seg_list){.array = NULL};
+        c->index->health = (vv_seg_list){.array = NULL};
     return rc;
 }
 
-static bool is_unchanged(const vv_stream *s, const struct vv_stream_core *c, const vv_stream *former)
+/* Nothing but data has come since the former look, in which nothing failed. */
+static bool has_same_index(const vv_stream *s, const struct vv_stream_core *c, const vv_stream *former)
 {
-    return former && !former->failed && former->alive == s->alive && vv_seg_list_same(&c->meta, &former->core->meta) &&
-           vv_seg_list_same(&c->data, &former->core->data) && vv_seg_list_same(&c->health, &former->core->health);
+    const struct vv_stream_index *x = former && !former->failed ? former->core->index : NULL;
+    return x && former->alive == s->alive && former->unprobed == s->unprobed
+        && vv_seg_list_same(&c->index->meta, &x->meta) && vv_seg_list_same(&c->index->health, &x->health);
+}
+
+/* All but the data plane is the former look's. */
+static void share_index(vv_stream *s, struct vv_stream_core *c, const vv_stream *former)
+{
+    index_unref(c->index);
+    c->index = former->core->index;
+    __atomic_fetch_add(&c->index->refs, 1, __ATOMIC_RELAXED);
+    *s = *former;
+    s->core = c;
 }
 
 vv_stream vv_stream_share(const vv_stream *s)
@@ -463,24 +502,25 @@ vv_stream vv_stream_share(const vv_stream *s)
 vv_code vv_stream_open(vv_stream *ret, vv_source *source, const vv_euid *euid, const vv_stream *former,
                        const vv_stream_change *change, vv_error *err)
 {
-    struct vv_stream_core *c = calloc(1, sizeof *c);
+    struct vv_stream_core *c = core_new();
     if (!c)
         return no_memory(err);
-    c->refs = 1;
-    vv_map_init(&c->by_root, sizeof(vv_thread_ref));
     vv_stream s = {.euid = *euid, .core = c};
     vv_error why = {0};
     /* Of a failed stream nothing is known that could be shared. */
     vv_code rc = list_planes(&s, c, source, former, former && former->failed ? NULL : change, &why);
-    if (rc == VV_OK && is_unchanged(&s, c, former)) {
+    bool same_index = rc == VV_OK && has_same_index(&s, c, former);
+    if (same_index && vv_seg_list_same(&c->data, &former->core->data)) {
         core_unref(c);
         *ret = vv_stream_share(former);
         return VV_OK;
     }
+    if (same_index)
+        share_index(&s, c, former);
     if (rc == VV_OK)
-        rc = measure_planes(&s, c, &why);
-    if (rc == VV_OK)
-        rc = index_stream(&s, c, &why);
+        rc = measure_data(&s, c, &why);
+    if (rc == VV_OK && !same_index)
+        rc = index_stream(&s, c->index, &why);
     if (rc == VV_ERR_NOMEM) {
         core_unref(c);
         return vv_fail(err, rc, "%s", why.msg);
@@ -491,11 +531,23 @@ vv_code vv_stream_open(vv_stream *ret, vv_source *source, const vv_euid *euid, c
     return VV_OK;
 }
 
-size_t vv_stream_bytes(const vv_stream *s)
+static size_t index_bytes(const vv_stream *s, const struct vv_stream_index *former)
 {
-    const struct vv_stream_core *c = s->core;
-    return sizeof *c + vv_seg_list_bytes(&c->meta) + vv_seg_list_bytes(&c->data) + vv_seg_list_bytes(&c->health)
-         + (s->meta_gap_count + s->meta_bad_count + s->data_bad_count) * sizeof(vv_range)
-         + s->engine_count * sizeof *s->engines + s->execution_count * sizeof *s->executions
-         + vv_map_bytes(&c->by_root);
+    static const struct vv_stream_index nothing;
+    const struct vv_stream_index *x = s->core->index, *f = former ? former : &nothing;
+    if (x == former)
+        return 0;
+    return sizeof *x + vv_seg_list_bytes(&x->meta, &f->meta) + vv_seg_list_bytes(&x->health, &f->health)
+         + (s->meta_gap_count + s->meta_bad_count) * sizeof(vv_range) + s->engine_count * sizeof *s->engines
+         + s->execution_count * sizeof *s->executions + vv_map_bytes(&x->by_root);
+}
+
+size_t vv_stream_bytes(const vv_stream *s, const vv_stream *former)
+{
+    static const vv_seg_list nothing;
+    const struct vv_stream_core *c = s->core, *f = former ? former->core : NULL;
+    if (c == f)
+        return 0;
+    return sizeof *c + index_bytes(s, f ? f->index : NULL) + vv_seg_list_bytes(&c->data, f ? &f->data : &nothing)
+         + s->data_bad_count * sizeof(vv_range);
 }

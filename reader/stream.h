@@ -5,13 +5,21 @@
 #include "reader/segments.h"
 #include "reader/store.h"
 
-struct vv_stream_core {
+/* What the meta and the health plane say. Looks between which both of them and the writer are the same share it. */
+struct vv_stream_index {
     unsigned refs; /* atomic */
-    vv_seg_list meta, data, health;
+    vv_seg_list meta, health;
     vv_map by_root; /* root -> index of the execution */
-    vv_range *meta_gaps, *meta_bad, *data_bad;
+    vv_range *meta_gaps, *meta_bad;
     vv_engine *engines;
     vv_execution *executions;
+};
+
+struct vv_stream_core {
+    unsigned refs; /* atomic */
+    struct vv_stream_index *index;
+    vv_seg_list data;
+    vv_range *data_bad;
 };
 
 /* A range with more sequences without a file than this is refused (RangeTooLarge). */
@@ -26,5 +34,5 @@ VV_MUST_CHECK vv_code vv_stream_open(vv_stream *ret, vv_source *source, const vv
 /* One more holder of what a stream's pointers lead to. */
 vv_stream vv_stream_share(const vv_stream *s);
 void vv_stream_done(vv_stream *s);
-/* Memory of what its pointers lead to, segments aside: about. */
-size_t vv_stream_bytes(const vv_stream *s);
+/* Memory of what its pointers lead to, and those of its former look (may be NULL) do not: about. */
+size_t vv_stream_bytes(const vv_stream *s, const vv_stream *former);

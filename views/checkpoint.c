@@ -44,10 +44,9 @@ static void look_at_spans(vv_checkpoint *c, const vv_found *f, const vv_profile 
 
 static void look_at_files(vv_checkpoint *c, const vv_stream *s)
 {
-    const vv_seg_list *const lists[] = {&s->core->meta, &s->core->data};
+    const vv_seg_list *const lists[] = {&s->core->index->meta, &s->core->data};
     for (size_t i = 0; i < VV_ARRAY_LEN(lists); i++) {
-        vv_seg room;
-        int64_t last = lists[i]->count ? vv_seg_at(lists[i], lists[i]->count - 1, &room)->mtime_ns : 0;
+        int64_t last = lists[i]->mtime_ns;
         if (last <= 0 || (uint64_t)last <= c->written_unix_ns)
             continue;
         c->has_written = true;

@@ -18,7 +18,7 @@ static vv_code lacks(vv_query *q, const char *parameter, const char *what, vv_er
 
 static const vv_seg_list *list_of(const vv_stream *s, vv_plane plane)
 {
-    const vv_seg_list *const lists[VV_PLANES] = {&s->core->meta, &s->core->data, &s->core->health};
+    const vv_seg_list *const lists[VV_PLANES] = {&s->core->index->meta, &s->core->data, &s->core->index->health};
     return lists[plane];
 }
 

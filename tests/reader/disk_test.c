@@ -284,11 +284,13 @@ START_TEST(looking_again)
     ck_assert(memcmp(b->generation, c->generation, 32) != 0);
     ck_assert_uint_eq(b->streams[0].data_contiguous, 1);
     ck_assert_uint_eq(c->streams[0].data_contiguous, 2);
+    ck_assert_ptr_eq(b->streams[0].executions, c->streams[0].executions); /* only data has come */
     vv_meta_record end = test_ended(&t, 1, 1, 2, 2);
     test_store_meta(&t, 2, 2, &end, 1);
     dir_write(&d, t.paths[3], t.bytes[3].buf, t.bytes[3].len);
     vv_store *e = dir_open(&d, c);
     vv_store_free(b);
+    ck_assert(!c->streams[0].executions[0].has_end && e->streams[0].executions[0].has_end);
     vv_store_free(c);
     t.store = e;
     ck_assert_uint_eq(e->streams[0].meta_contiguous, 2);

@@ -4,4 +4,4 @@ command -v python3 >/dev/null || exit 77
 PYTHONDONTWRITEBYTECODE=1
 export PYTHONDONTWRITEBYTECODE
 exec python3 "$top_srcdir/tests/views/check_memory.py" "$top_builddir/varve" "$top_builddir/tests/tools/peak" \
-    "${VV_SEGMENTS:-30}" "${VV_COMMITS:-3200}"
+    "${VV_SEGMENTS:-30}" "${VV_COMMITS:-12000}"

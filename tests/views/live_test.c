@@ -89,6 +89,43 @@ START_TEST(the_next_look_shows_what_was_committed)
 }
 END_TEST
 
+static void commit_starts(const rig *r, const vv_euid *e, uint64_t first, uint64_t count)
+{
+    char rel[VV_STREAM_PATH];
+    test_store t = {.euid = *e};
+    vv_wr w = vv_wr_growing(1 << 24);
+    vv_meta_begin(&w, e, 2, 0);
+    for (uint64_t i = 0; i < count; i++) {
+        vv_meta_record start = test_started(&t, first + i);
+        vv_meta_add(&w, &start);
+    }
+    vv_meta_end(&w, count);
+    vv_segment_path(rel, e, VV_PLANE_META, 2);
+    test_commit(r->root, rel, &w);
+    vv_wr_done(&w);
+}
+
+/* What is known of executions is not kept once for each state in which only data came. */
+START_TEST(former_looks_are_at_hand_beside_many_executions)
+{
+    enum { EXECUTIONS = 30000, COMMITS = 600 };
+    rig r;
+    begin(&r);
+    vv_euid e = test_euid(0x11);
+    test_commit_start(r.root, &e);
+    commit_starts(&r, &e, 1000, EXECUTIONS);
+    const vv_look *first = look(&r), *then;
+    ck_assert_uint_ge(first->store->streams[0].execution_count, EXECUTIONS);
+    for (uint64_t i = 1; i <= COMMITS; i++) {
+        test_commit_data(r.root, &e, i);
+        ck_assert_uint_eq(look(&r)->store->streams[0].data_contiguous, i);
+    }
+    ck_assert(vv_library_look_at(r.l, vv_cstr(first->generation), &then, NULL) == VV_OK);
+    vv_look_release(r.l, then);
+    done(&r);
+}
+END_TEST
+
 static void commit_terms(const rig *r, const vv_euid *e)
 {
     char rel[VV_STREAM_PATH];
@@ -132,7 +169,7 @@ START_TEST(terms_come_before_their_end)
     const vv_look *between = look(&r);
     ck_assert_uint_eq(r.told, _i == 0 ? 2 : 1);
     ck_assert(!between->store->streams[0].executions[0].has_terms);
-    ck_assert_uint_eq(between->store->streams[0].core->health.count, 1);
+    ck_assert_uint_eq(between->store->streams[0].core->index->health.count, 1);
     commit_end(&r, &e);
     const vv_execution *x = &look(&r)->store->streams[0].executions[0];
     uint64_t v = 0;
@@ -225,6 +262,7 @@ int main(void)
 {
     TCase *c = test_case("live", 60);
     tcase_add_test(c, the_next_look_shows_what_was_committed);
+    tcase_add_test(c, former_looks_are_at_hand_beside_many_executions);
     tcase_add_loop_test(c, terms_come_before_their_end, 0, 2);
     tcase_add_test(c, a_store_comes_goes_and_is_replaced);
     tcase_add_test(c, a_store_is_carried_off);
