@@ -2,7 +2,6 @@
 
 #include "reader/segment_list.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +24,7 @@ typedef struct {
      * NULL where all are plain; else cap of them: NULL of a plain one, or the number of groups with flags, and the
      * numbers of vv_seg.off.
      */
-    _Atomic(uint32_t **) groups;
+    uint32_t **groups; /* atomic */
     uint32_t mark[];
 } pack;
 static const uint32_t KEYS_ASCEND = UINT32_C(1) << 31, OPEN_END = UINT32_C(1) << 30;
@@ -99,10 +98,9 @@ static void pack_unref(pack *p)
 {
     if (__atomic_sub_fetch(&p->refs, 1, __ATOMIC_ACQ_REL) != 0)
         return;
-    uint32_t **groups = p->groups;
-    for (size_t i = 0; groups && i < p->used; i++)
-        free(groups[i]);
-    free(groups);
+    for (size_t i = 0; p->groups && i < p->used; i++)
+        free(p->groups[i]);
+    free(p->groups);
     free(p);
 }
 
@@ -197,7 +195,7 @@ static size_t words_of(size_t groups)
 
 static const vv_seg *unpack(const pack *p, size_t i, vv_seg *room)
 {
-    uint32_t **all = atomic_load_explicit(&((pack *)p)->groups, memory_order_acquire);
+    uint32_t **all = __atomic_load_n(&p->groups, __ATOMIC_ACQUIRE);
     uint32_t *groups = all ? all[i] : NULL;
     *room = (vv_seg){.state = VV_SEG_OK, .recalled = p->recalled, .sequence = p->first + i, .mark = p->mark[i]};
     if (!groups) {
@@ -346,7 +344,7 @@ static uint32_t *add_groups(pack *p, size_t i, size_t words)
         groups = calloc(p->cap, sizeof *groups);
         if (!groups)
             return NULL;
-        atomic_store_explicit(&p->groups, groups, memory_order_release);
+        __atomic_store_n(&p->groups, groups, __ATOMIC_RELEASE);
     }
     return groups[i] = malloc(words * sizeof **groups);
 }
@@ -355,10 +353,10 @@ static uint32_t *add_groups(pack *p, size_t i, size_t words)
 static bool pack_put(pack *p, const vv_seg *s)
 {
     size_t i = p->used, words = words_of(s->group_count);
-    if (s->group_count == 1 && (!p->has_key || p->key == vv_seg_keys(s)[0])) {
+    if (s->group_count == 1 && !p->has_key) {
         p->has_key = true;
         p->key = vv_seg_keys(s)[0];
-    } else {
+    } else if (s->group_count != 1 || p->key != vv_seg_keys(s)[0]) {
         uint32_t *groups = add_groups(p, i, 1 + words);
         if (!groups)
             return false;
