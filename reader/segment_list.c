@@ -11,7 +11,9 @@
  * which is what a program of one thread writes, a mark of its file tells all of it: 4 bytes. Else its groups are in
  * memory of their own.
  *
- * A pack is filled by the newest list, behind what older ones see of it: those hold no segment that it does not.
+ * A pack is filled by the newest list, behind what older ones see of it: those hold no segment that it does not. Each
+ * has room for twice as many as the one that it goes on from. So how a list is packed follows from its segments alone,
+ * however it came about.
  */
 enum { PACK = 128, PACK_LEAST = 8 };
 typedef struct {
@@ -320,20 +322,12 @@ static bool can_be_packed(const vv_seg *s)
     return s->state == VV_SEG_OK && s->off && s->group_count < OPEN_END;
 }
 
-/* One for segments from this one on; as long as many before it call for. NULL without memory. */
-static pack *pack_new(const vv_seg *s, size_t before)
+static pack *pack_new(uint64_t first, bool recalled, size_t cap)
 {
-    size_t cap = before < PACK_LEAST ? PACK_LEAST : before < PACK ? before : PACK;
     pack *p = malloc(sizeof *p + cap * sizeof *p->mark);
     if (p)
-        *p = (pack){.refs = 1, .recalled = s->recalled, .cap = (uint8_t)cap, .first = s->sequence};
+        *p = (pack){.refs = 1, .recalled = recalled, .cap = (uint8_t)cap, .first = first};
     return p;
-}
-
-/* Not where a list goes on in it that the one at hand, which has n of it, is not a former one of. */
-static bool pack_takes(const pack *p, size_t n, const vv_seg *s)
-{
-    return p->used == n && n < p->cap && s->sequence == p->first + n && s->recalled == p->recalled;
 }
 
 /* Memory for segment i's groups in the pack. NULL without any. */
@@ -368,25 +362,50 @@ static bool pack_put(pack *p, const vv_seg *s)
     return true;
 }
 
-static struct vv_seg_array *array_new(size_t cap)
+/* One with the first n of p's, and room for as many as that. NULL without memory. */
+static pack *pack_with(const pack *p, size_t n)
 {
-    struct vv_seg_array *a = malloc(sizeof *a + cap * sizeof *a->e);
-    if (a)
-        *a = (struct vv_seg_array){.refs = 1, .cap = cap};
-    return a;
+    pack *copy = pack_new(p->first, p->recalled, p->cap);
+    for (size_t i = 0; copy && i < n; i++) {
+        vv_seg room;
+        if (!pack_put(copy, unpack(p, i, &room))) {
+            pack_unref(copy);
+            copy = NULL;
+        }
+    }
+    return copy;
 }
 
 /* The first n segments of l, and room for one entry more at least, in a new array; NULL without memory. */
 static struct vv_seg_array *array_with(const vv_seg_list *l, size_t n)
 {
-    size_t entries = n ? entry_of(l, n - 1) + 1 : 0;
-    struct vv_seg_array *a = array_new(entries + entries / 2 + 4);
+    size_t entries = n ? entry_of(l, n - 1) + 1 : 0, cap = entries + entries / 2 + 4;
+    struct vv_seg_array *a = malloc(sizeof *a + cap * sizeof *a->e);
     if (!a)
         return NULL;
-    for (; a->used < entries; a->used++)
-        a->e[a->used] = entry_ref(&l->array->e[a->used]);
-    a->count = n;
+    *a = (struct vv_seg_array){.refs = 1, .used = entries, .cap = cap, .count = n};
+    for (size_t i = 0; i < entries; i++)
+        a->e[i] = entry_ref(&l->array->e[i]);
     return a;
+}
+
+/* Does the pack that the first n segments end with hold more than those? Then it can't be gone on with. */
+static bool is_cut(const vv_seg_list *l, size_t n)
+{
+    const entry *e = n ? &l->array->e[entry_of(l, n - 1)] : NULL;
+    return e && e->pack && e->pack->used > n - e->at;
+}
+
+/* An own pack for the last entry of an array that nobody else has, instead of one that is cut. */
+static bool mend_cut(struct vv_seg_array *a)
+{
+    entry *e = &a->e[a->used - 1];
+    pack *p = pack_with(e->pack, a->count - e->at);
+    if (!p)
+        return false;
+    pack_unref(e->pack);
+    e->pack = p;
+    return true;
 }
 
 /* The list that is being made: its array is its own, or it is the newest in it. */
@@ -408,10 +427,13 @@ static vv_code add_entry(vv_seg_list *l, entry e, vv_error *err)
 
 static vv_code append_packed(vv_seg_list *l, const vv_seg *s, vv_error *err)
 {
-    entry *last = l->entries ? &l->array->e[l->entries - 1] : NULL;
-    if (last && last->pack && pack_takes(last->pack, l->count - last->at, s))
-        return pack_put(last->pack, s) ? VV_OK : vv_fail(err, VV_ERR_NOMEM, "no memory for the groups of a segment");
-    pack *p = pack_new(s, l->count);
+    const entry *last = l->entries ? &l->array->e[l->entries - 1] : NULL;
+    pack *p = last ? last->pack : NULL;
+    if (p && (s->sequence != p->first + p->used || s->recalled != p->recalled))
+        p = NULL;
+    if (p && p->used < p->cap)
+        return pack_put(p, s) ? VV_OK : vv_fail(err, VV_ERR_NOMEM, "no memory for the groups of a segment");
+    p = pack_new(s->sequence, s->recalled, !p ? PACK_LEAST : p->cap < PACK ? 2 * p->cap : PACK);
     vv_code rc = VV_OK;
     if (!p || !pack_put(p, s))
         rc = vv_fail(err, VV_ERR_NOMEM, "no memory for a pack of segments");
@@ -449,12 +471,15 @@ vv_code vv_seg_list_extend(vv_seg_list *ret, const vv_seg_list *former, size_t n
                            vv_error *err)
 {
     vv_seg_list l = *former;
-    if (is_newest(former, n))
+    bool cut = count && is_cut(former, n);
+    if (!cut && is_newest(former, n))
         __atomic_fetch_add(&l.array->refs, 1, __ATOMIC_RELAXED);
     else
         l.array = array_with(former, n);
-    if (!l.array)
+    if (!l.array || (cut && !mend_cut(l.array))) {
+        array_unref(l.array);
         return vv_fail(err, VV_ERR_NOMEM, "no memory for the list of segments");
+    }
     l.entries = l.array->used;
     l.count = n;
     l.mtime_ns = count ? tail[count - 1]->mtime_ns : n == former->count ? former->mtime_ns : 0;

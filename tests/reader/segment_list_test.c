@@ -159,6 +159,21 @@ static void follow(kept *to, const kept *from, size_t n, size_t more, test_rng *
     free(tail);
 }
 
+/* How many a list has that is made of the same segments at a time. */
+static size_t entries_anew(const kept *k)
+{
+    static const vv_seg_list nothing;
+    vv_seg **all = calloc(k->count + 1, sizeof(vv_seg *));
+    vv_seg_list anew;
+    for (size_t i = 0; i < k->count; i++)
+        all[i] = seg_of(&k->facts[i]);
+    ck_assert(vv_seg_list_extend(&anew, &nothing, 0, all, k->count, NULL) == VV_OK);
+    size_t entries = anew.entries;
+    vv_seg_list_done(&anew);
+    free(all);
+    return entries;
+}
+
 /* Lists that go on where any earlier one was, while others are still looked at. */
 START_TEST(lists_say_what_was_put_into_them)
 {
@@ -174,6 +189,7 @@ START_TEST(lists_say_what_was_put_into_them)
             n = more = 0;
         vv_seg_list_done(&to->list);
         follow(to, from, n, more, &g);
+        ck_assert_uint_eq(to->list.entries, entries_anew(to));
         for (size_t i = 0; i < LISTS; i++) {
             expect_list(&lists[i], &g);
             expect_stamps(&lists[i], to, &g);
@@ -210,6 +226,21 @@ START_TEST(a_day_is_packed)
     vv_seg_list_done(&list);
     for (size_t i = 0; i < FORMER; i++)
         vv_seg_list_done(&former[i]);
+}
+END_TEST
+
+/* Not even where there is no second one to pack them with. */
+START_TEST(those_that_stand_alone_take_little)
+{
+    static const vv_seg_list nothing;
+    vv_seg *tail[1000];
+    vv_seg_list list;
+    for (uint64_t i = 0; i < VV_ARRAY_LEN(tail); i++)
+        tail[i] = seg_of(&(fact){.sequence = 1 + 2 * i, .groups = 1, .key = {7}, .len = {200}});
+    ck_assert(vv_seg_list_extend(&list, &nothing, 0, tail, VV_ARRAY_LEN(tail), NULL) == VV_OK);
+    ck_assert_uint_eq(list.entries, list.count);
+    ck_assert_uint_lt(vv_seg_list_bytes(&list, &nothing), 128 * VV_ARRAY_LEN(tail));
+    vv_seg_list_done(&list);
 }
 END_TEST
 
@@ -320,6 +351,7 @@ int main(void)
     TCase *t = test_case("segment_list", 300);
     tcase_add_test(t, lists_say_what_was_put_into_them);
     tcase_add_test(t, a_day_is_packed);
+    tcase_add_test(t, those_that_stand_alone_take_little);
     tcase_add_test(t, lists_follow_their_files);
     return test_run();
 }
