@@ -36,7 +36,7 @@ bool vv_group_buffer_room(vv_group_buffer *b, size_t n)
     return true;
 }
 
-/* The stated length must be the file's: a sparse giant is refused by its first bytes. */
+/* The stated length must be the file's. */
 static vv_code peek(const vv_open_file *f, vv_plane plane, vv_error *err)
 {
     uint8_t head[VV_META_HEADER];
@@ -50,17 +50,22 @@ static vv_code peek(const vv_open_file *f, vv_plane plane, vv_error *err)
     return VV_OK;
 }
 
+vv_code vv_segment_check_size(const vv_open_file *f, vv_plane plane, vv_error *err)
+{
+    uint64_t size = f->ident.size;
+    if (size > VV_SEGMENT_FILE_MAX)
+        return vv_fail_decode(err, "FileTooLarge", 0, "a segment of %llu bytes", (unsigned long long)size);
+    return size > PEEK_FROM ? peek(f, plane, err) : VV_OK;
+}
+
 static vv_code open_checked(vv_segment_reading *r, vv_source *source, const char *path, vv_plane plane)
 {
     vv_code rc = vv_source_open_file(source, path, &r->file, &r->fault);
     if (rc != VV_OK)
         return rc;
     r->ident = r->file.ident;
-    uint64_t size = r->ident.size;
-    if (size > VV_SEGMENT_FILE_MAX)
-        return vv_fail_decode(&r->fault, "FileTooLarge", 0, "a segment of %llu bytes", (unsigned long long)size);
-    r->trusted = size > VV_SEAL_BYTES;
-    return size > PEEK_FROM ? peek(&r->file, plane, &r->fault) : VV_OK;
+    r->trusted = r->ident.size > VV_SEAL_BYTES;
+    return vv_segment_check_size(&r->file, plane, &r->fault);
 }
 
 void vv_segment_open(vv_segment_reading *r, vv_source *source, const char *path, vv_plane plane)

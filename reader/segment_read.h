@@ -31,9 +31,11 @@ typedef struct {
 } vv_segment_reading;
 
 /*
- * Opens a file. Errors: NOTFOUND, IO; CORRUPT named FileTooLarge, or InvalidChecksum where a large file's header states
- * another length than the file has.
+ * May a segment be as large as the file? Else CORRUPT named FileTooLarge, or InvalidChecksum where a large file's
+ * header states another length: a sparse giant is refused by its first bytes.
  */
+VV_MUST_CHECK vv_code vv_segment_check_size(const vv_open_file *f, vv_plane plane, vv_error *err);
+/* Opens a file. Errors: NOTFOUND, IO; CORRUPT as vv_segment_check_size. */
 void vv_segment_open(vv_segment_reading *r, vv_source *source, const char *path, vv_plane plane);
 /* Can the two be read at a time? Not where one of them failed, is known or is too large to be held beside another. */
 bool vv_segment_pairs(const vv_segment_reading *a, const vv_segment_reading *b);

@@ -528,6 +528,11 @@ static uint32_t first_candidate(const vv_seg *seg, uint32_t key)
 static vv_code read_group(const vv_open_file *f, const vv_seg *seg, uint32_t i, size_t max, vv_group_buffer *buf,
                           vv_group *ret, vv_error *err)
 {
+    if (seg->open_end) {
+        vv_code rc = vv_segment_check_size(f, VV_PLANE_DATA, err);
+        if (rc != VV_OK)
+            return rc;
+    }
     uint64_t end = seg->open_end ? f->ident.size - VV_SEAL_BYTES : seg->off[i + 1];
     if (end > f->ident.size || end < seg->off[i])
         return vv_fail_decode(err, "Truncated", seg->off[i], "the segment changed while it was read");

@@ -14,6 +14,40 @@
 
 enum { MODEL = 4000, LISTS = 6, GROUPS = 4 };
 
+/* The allocation to be denied of those that come, or -1; all of them are wrapped at link time. */
+static int64_t denied = -1;
+static unsigned denials;
+
+static bool is_denied(void)
+{
+    if (denied < 0 || denied-- > 0)
+        return false;
+    denials++;
+    return true;
+}
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t k);
+void *__real_realloc(void *p, size_t n);
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t k);
+void *__wrap_realloc(void *p, size_t n);
+
+void *__wrap_malloc(size_t n)
+{
+    return is_denied() ? NULL : __real_malloc(n);
+}
+
+void *__wrap_calloc(size_t n, size_t k)
+{
+    return is_denied() ? NULL : __real_calloc(n, k);
+}
+
+void *__wrap_realloc(void *p, size_t n)
+{
+    return is_denied() ? NULL : __real_realloc(p, n);
+}
+
 /* What the test knows of a segment. */
 typedef struct {
     uint64_t sequence;
@@ -93,7 +127,7 @@ static void expect_segment(const vv_seg *s, const fact *f)
         ck_assert(s->off[i + 1] - s->off[i] == f->len[i]);
 }
 
-static void expect_list(const kept *k, test_rng *g)
+static void expect_segments(const kept *k)
 {
     ck_assert_uint_eq(k->list.count, k->count);
     ck_assert_int_eq(k->list.mtime_ns, k->mtime_ns);
@@ -101,6 +135,11 @@ static void expect_list(const kept *k, test_rng *g)
         vv_seg room;
         expect_segment(vv_seg_at(&k->list, i, &room), &k->facts[i]);
     }
+}
+
+static void expect_list(const kept *k, test_rng *g)
+{
+    expect_segments(k);
     for (size_t i = 0, steps = 0; i < k->count; steps++) {
         vv_seg_run r = vv_seg_run_at(&k->list, i);
         ck_assert(r.count > 0 && r.count <= k->count - i);
@@ -138,8 +177,23 @@ static void expect_stamps(const kept *a, const kept *b, test_rng *g)
     ck_assert((vv_seg_list_stamp(&a->list, first, last) == vv_seg_list_stamp(&b->list, first, last)) == same);
 }
 
+/* Where denying, each of its allocations is denied once, and nothing has changed then. */
+static vv_code extend(kept *to, const kept *from, size_t n, vv_seg **tail, size_t count, bool denying)
+{
+    vv_code rc = VV_ERR_NOMEM;
+    for (int64_t at = denying ? 0 : -1; rc == VV_ERR_NOMEM; at++) {
+        denied = at;
+        rc = vv_seg_list_extend(&to->list, &from->list, n, tail, count, NULL);
+        bool all_given = denied >= 0 || at < 0;
+        denied = -1;
+        ck_assert((rc == VV_OK) == all_given);
+        expect_segments(from);
+    }
+    return rc;
+}
+
 /* A list that begins as `from` does, whose last segments are taken out and put in again; and goes on. */
-static void follow(kept *to, const kept *from, size_t n, size_t more, test_rng *g)
+static void follow(kept *to, const kept *from, size_t n, size_t more, bool denying, test_rng *g)
 {
     size_t again = test_below(g, 3) ? 0 : test_below(g, n < 200 ? n + 1 : 200), count = 0;
     vv_seg **tail = calloc(again + more + 1, sizeof(vv_seg *));
@@ -153,7 +207,7 @@ static void follow(kept *to, const kept *from, size_t n, size_t more, test_rng *
         to->facts[to->count++] = f;
     }
     to->mtime_ns = count ? tail[count - 1]->mtime_ns : n == from->count ? from->mtime_ns : 0;
-    ck_assert(vv_seg_list_extend(&to->list, &from->list, n - again, tail, count, NULL) == VV_OK);
+    ck_assert(extend(to, from, n - again, tail, count, denying) == VV_OK);
     if (n == from->count && count == 0)
         ck_assert(vv_seg_list_same(&to->list, &from->list));
     free(tail);
@@ -175,20 +229,20 @@ static size_t entries_anew(const kept *k)
 }
 
 /* Lists that go on where any earlier one was, while others are still looked at. */
-START_TEST(lists_say_what_was_put_into_them)
+static void go_on(int rounds, size_t most, bool denying)
 {
     test_rng g = test_seeded("lists of segments");
     kept *lists = calloc(LISTS, sizeof *lists);
-    for (int round = 0; round < 150; round++) {
+    for (int round = 0; round < rounds; round++) {
         kept *from = &lists[test_below(&g, LISTS)], *to = &lists[test_below(&g, LISTS)];
         if (from == to)
             continue;
         size_t n = test_below(&g, 4) ? from->count : test_below(&g, from->count + 1);
-        size_t more = test_below(&g, 3) ? test_below(&g, 3) : test_below(&g, 700);
-        if (n + more > MODEL)
+        size_t more = test_below(&g, 3) ? test_below(&g, 3) : test_below(&g, most / 6);
+        if (n + more > most)
             n = more = 0;
         vv_seg_list_done(&to->list);
-        follow(to, from, n, more, &g);
+        follow(to, from, n, more, denying, &g);
         ck_assert_uint_eq(to->list.entries, entries_anew(to));
         for (size_t i = 0; i < LISTS; i++) {
             expect_list(&lists[i], &g);
@@ -198,6 +252,18 @@ START_TEST(lists_say_what_was_put_into_them)
     for (size_t i = 0; i < LISTS; i++)
         vv_seg_list_done(&lists[i].list);
     free(lists);
+}
+
+START_TEST(lists_say_what_was_put_into_them)
+{
+    go_on(150, MODEL, false);
+}
+END_TEST
+
+START_TEST(without_memory_lists_say_what_they_said)
+{
+    go_on(60, 500, true);
+    ck_assert_uint_gt(denials, 500);
 }
 END_TEST
 
@@ -251,12 +317,19 @@ typedef struct {
     uint64_t high;
 } files;
 
+enum { FULL_PATH = 512 };
+static void full_path(const files *d, uint64_t sequence, char out[FULL_PATH])
+{
+    char path[VV_STREAM_PATH];
+    vv_segment_path(path, &d->t.euid, VV_PLANE_DATA, sequence);
+    snprintf(out, FULL_PATH, "%s/%s", d->root, path);
+}
+
 static void put(const files *d, uint64_t sequence, bool bad, test_rng *g)
 {
     static const uint64_t all[] = {1, 2, 3, 4};
-    char path[VV_STREAM_PATH], full[512];
-    vv_segment_path(path, &d->t.euid, VV_PLANE_DATA, sequence);
-    snprintf(full, sizeof full, "%s/%s", d->root, path);
+    char full[FULL_PATH];
+    full_path(d, sequence, full);
     vv_wr w = test_data(&d->t, sequence, all + test_below(g, 2), 1 + (size_t)test_below(g, 3));
     unlink(full);
     test_write_file(full, w.buf, bad ? w.len - 1 : w.len);
@@ -267,11 +340,10 @@ static void put(const files *d, uint64_t sequence, bool bad, test_rng *g)
 static uint64_t change_one(files *d, test_rng *g)
 {
     uint64_t sequence = 1 + test_below(g, d->high);
-    char path[VV_STREAM_PATH], full[512];
+    char full[FULL_PATH];
     switch (test_below(g, 6)) {
     case 0:
-        vv_segment_path(path, &d->t.euid, VV_PLANE_DATA, sequence);
-        snprintf(full, sizeof full, "%s/%s", d->root, path);
+        full_path(d, sequence, full);
         unlink(full);
         return sequence;
     case 1:
@@ -302,47 +374,152 @@ static void expect_same(const vv_seg_list *a, const vv_seg_list *b)
     }
 }
 
+static void files_begin(files *d)
+{
+    *d = (files){.high = 0};
+    test_make_dir(d->dir);
+    snprintf(d->root, sizeof d->root, "%s/s", d->dir);
+    test_store_begin(&d->t);
+    test_store_meta(&d->t, 1, 0, (vv_meta_record[]){test_header()}, 1);
+    test_write_store(&d->t, d->root);
+    char path[FULL_PATH];
+    full_path(d, 1, path);
+    *strrchr(path, '/') = 0;
+    ck_assert(vv_mkdirs(AT_FDCWD, path, NULL) == VV_OK);
+    ck_assert(vv_source_open(&d->source, d->root, NULL) == VV_OK);
+}
+
+static void files_done(files *d)
+{
+    vv_source_close(d->source);
+    test_remove_dir(d->dir);
+    test_store_done(&d->t);
+}
+
+/* Looks at all of the files; former may be NULL. */
+static vv_seg_list load(const files *d, const vv_seg_list *former)
+{
+    vv_seg_list l;
+    ck_assert(vv_seg_list_load(&l, d->source, &d->t.euid, VV_PLANE_DATA, former, NULL) == VV_OK);
+    return l;
+}
+
+/* Looks at those that may have changed. */
+static vv_seg_list update(const files *d, const vv_seg_list *former, const vv_plane_change *change)
+{
+    vv_seg_list l;
+    ck_assert(vv_seg_list_update(&l, d->source, &d->t.euid, VV_PLANE_DATA, former, change, NULL) == VV_OK);
+    return l;
+}
+
 /* A list that follows the files says what one that is made anew does, whether it is told of changes or looks. */
 START_TEST(lists_follow_their_files)
 {
     test_rng g = test_seeded("files of segments");
-    files d = {.high = 0};
-    vv_seg_list list, next, anew;
-    test_make_dir(d.dir);
-    snprintf(d.root, sizeof d.root, "%s/s", d.dir);
-    test_store_begin(&d.t);
-    test_store_meta(&d.t, 1, 0, (vv_meta_record[]){test_header()}, 1);
-    test_write_store(&d.t, d.root);
-    char path[512];
-    snprintf(path, sizeof path, "%s/streams/11111111111111111111111111111111/data", d.root);
-    ck_assert(vv_mkdirs(AT_FDCWD, path, NULL) == VV_OK);
+    files d;
+    files_begin(&d);
     while (d.high < 700)
         put(&d, ++d.high, false, &g);
-    ck_assert(vv_source_open(&d.source, d.root, NULL) == VV_OK);
-    ck_assert(vv_seg_list_load(&list, d.source, &d.t.euid, VV_PLANE_DATA, NULL, NULL) == VV_OK);
+    vv_seg_list list = load(&d, NULL);
     ck_assert_uint_lt(list.entries, 400);
     for (int round = 0; round < 25; round++) {
         vv_plane_change change = {.all = false};
         for (uint64_t n = 1 + test_below(&g, VV_CHANGED_SEGMENTS - 1); n > 0; n--)
             vv_plane_change_note(&change, change_one(&d, &g));
-        if (test_below(&g, 2))
-            ck_assert(vv_seg_list_load(&next, d.source, &d.t.euid, VV_PLANE_DATA, &list, NULL) == VV_OK);
-        else
-            ck_assert(vv_seg_list_update(&next, d.source, &d.t.euid, VV_PLANE_DATA, &list, &change, NULL) == VV_OK);
-        ck_assert(vv_seg_list_load(&anew, d.source, &d.t.euid, VV_PLANE_DATA, NULL, NULL) == VV_OK);
+        vv_seg_list next = test_below(&g, 2) ? load(&d, &list) : update(&d, &list, &change), anew = load(&d, NULL);
         expect_same(&next, &anew);
         ck_assert(next.mtime_ns == anew.mtime_ns || next.mtime_ns == 0);
         vv_seg_list_done(&anew);
         vv_seg_list_done(&list);
-        ck_assert(vv_seg_list_load(&list, d.source, &d.t.euid, VV_PLANE_DATA, &next, NULL) == VV_OK);
+        list = load(&d, &next);
         ck_assert(vv_seg_list_same(&list, &next)); /* nothing has changed since */
         vv_seg_list_done(&next);
     }
     vv_seg_list_done(&list);
-    vv_source_close(d.source);
-    test_remove_dir(d.dir);
-    for (size_t i = 0; i < d.t.count; i++)
-        vv_wr_done(&d.t.bytes[i]);
+    files_done(&d);
+}
+END_TEST
+
+/* Whatever a file's size is when a group of it is read, whose end nobody remembers: it is whole, or it has changed. */
+START_TEST(files_that_grow_and_shrink_are_told_of)
+{
+    test_rng g = test_seeded("files of segments");
+    files d;
+    files_begin(&d);
+    for (unsigned i = 0; i < 3; i++)
+        put(&d, ++d.high, false, &g);
+    static const uint64_t one = 1;
+    vv_wr w = test_data(&d.t, 2, &one, 1);
+    char full[FULL_PATH];
+    full_path(&d, 2, full);
+    test_write_file(full, w.buf, w.len);
+    vv_seg_list list = load(&d, NULL);
+    vv_seg room;
+    const vv_seg *s = vv_seg_at(&list, 1, &room);
+    ck_assert(s->open_end && s->group_count == 1);
+    vv_thread_ref root = test_thread(&d.t, 1);
+    VV_CLEANUP(vv_group_buffer_done) vv_group_buffer buffer = {NULL, 0};
+    const uint64_t large[] = {w.len, 2000000, UINT64_C(3) << 30, UINT32_MAX, UINT64_C(5) << 30};
+    for (uint64_t i = 0; i < w.len + 40 + VV_ARRAY_LEN(large); i++) {
+        uint64_t size = i < w.len + 40 ? i : large[i - w.len - 40];
+        vv_group group;
+        bool found;
+        ck_assert_int_eq(truncate(full, (off_t)size), 0);
+        if (size == w.len)
+            test_write_file(full, w.buf, w.len);
+        vv_code rc = vv_seg_group(d.source, &d.t.euid, s, &root, 1 << 24, &buffer, &group, &found, NULL);
+        ck_assert_msg(rc == (size == w.len ? VV_OK : VV_ERR_CORRUPT), "%" PRIu64 " bytes: %d", size, rc);
+        ck_assert(rc != VV_OK || found);
+    }
+    vv_wr_done(&w);
+    vv_seg_list_done(&list);
+    files_done(&d);
+}
+END_TEST
+
+/* A look that is denied any of its allocations fails, or does without; the former one says what it said. */
+START_TEST(without_memory_a_look_fails_as_a_whole)
+{
+    test_rng g = test_seeded("files of segments");
+    files d;
+    files_begin(&d);
+    while (d.high < 30)
+        put(&d, ++d.high, false, &g);
+    vv_seg_list list = load(&d, NULL), before = load(&d, NULL);
+    for (unsigned round = 0; round < 8; round++) {
+        vv_plane_change change = {.all = false};
+        vv_plane_change_note(&change, change_one(&d, &g));
+        vv_plane_change_note(&change, change_one(&d, &g));
+        vv_seg_list next, anew = load(&d, NULL);
+        vv_code rc = VV_ERR_NOMEM;
+        unsigned failed = 0;
+        bool all_given = false;
+        for (int64_t at = 0; !all_given; at++) {
+            denied = at;
+            if (round % 2)
+                rc = vv_seg_list_update(&next, d.source, &d.t.euid, VV_PLANE_DATA, &list, &change, NULL);
+            else
+                rc = vv_seg_list_load(&next, d.source, &d.t.euid, VV_PLANE_DATA, &list, NULL);
+            all_given = denied >= 0;
+            denied = -1;
+            ck_assert(rc == VV_OK || (rc == VV_ERR_NOMEM && !all_given));
+            failed += rc != VV_OK;
+            expect_same(&list, &before);
+            if (rc != VV_OK)
+                continue;
+            expect_same(&next, &anew);
+            if (!all_given)
+                vv_seg_list_done(&next);
+        }
+        ck_assert_uint_gt(failed, 2);
+        vv_seg_list_done(&before);
+        vv_seg_list_done(&list);
+        before = anew;
+        list = next;
+    }
+    vv_seg_list_done(&before);
+    vv_seg_list_done(&list);
+    files_done(&d);
 }
 END_TEST
 
@@ -350,8 +527,11 @@ int main(void)
 {
     TCase *t = test_case("segment_list", 300);
     tcase_add_test(t, lists_say_what_was_put_into_them);
+    tcase_add_test(t, without_memory_lists_say_what_they_said);
     tcase_add_test(t, a_day_is_packed);
     tcase_add_test(t, those_that_stand_alone_take_little);
     tcase_add_test(t, lists_follow_their_files);
+    tcase_add_test(t, files_that_grow_and_shrink_are_told_of);
+    tcase_add_test(t, without_memory_a_look_fails_as_a_whole);
     return test_run();
 }
