@@ -503,11 +503,16 @@ vv_code vv_seg_list_update(vv_seg_list *ret, vv_source *source, const vv_euid *e
                            const vv_seg_list *former, const vv_plane_change *change, vv_error *err)
 {
     uint64_t changed[VV_CHANGED_SEGMENTS];
-    memcpy(changed, change->sequences, sizeof changed);
-    qsort(changed, change->count, sizeof *changed, by_number);
+    size_t count = 0;
     VV_CLEANUP(loader_done) loader l = {.source = source, .euid = euid, .plane = plane};
     VV_CLEANUP(making_done) making m = {.loader = &l};
-    return finish(ret, &m, merge(&m, former, changed, change->count, err));
+    for (unsigned i = 0; i < change->count; i++) {
+        uint64_t sequence = change->sequences[i];
+        if (!is_known(&l, former, vv_seg_list_from(former, sequence), sequence)) /* else it is told of again */
+            changed[count++] = sequence;
+    }
+    qsort(changed, count, sizeof *changed, by_number);
+    return finish(ret, &m, merge(&m, former, changed, count, err));
 }
 
 /* First group whose key may be this one. */

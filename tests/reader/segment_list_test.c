@@ -440,6 +440,28 @@ START_TEST(lists_follow_their_files)
 }
 END_TEST
 
+START_TEST(what_is_told_of_again_changes_nothing)
+{
+    test_rng g = test_seeded("files of segments");
+    files d;
+    files_begin(&d);
+    for (; d.high < 20; d.high++)
+        put(&d, d.high + 1, d.high == 7, &g);
+    vv_seg_list list = load(&d, NULL);
+    for (uint64_t sequence = 1; sequence <= d.high; sequence++) {
+        vv_plane_change change = {.all = false};
+        vv_plane_change_note(&change, sequence);
+        vv_plane_change_note(&change, 1 + sequence * 3 % d.high);
+        vv_seg_list next = update(&d, &list, &change);
+        ck_assert(vv_seg_list_same(&next, &list));
+        vv_seg_list_done(&list);
+        list = next;
+    }
+    vv_seg_list_done(&list);
+    files_done(&d);
+}
+END_TEST
+
 /* Whatever a file's size is when a group of it is read, whose end nobody remembers: it is whole, or it has changed. */
 START_TEST(files_that_grow_and_shrink_are_told_of)
 {
@@ -531,6 +553,7 @@ int main(void)
     tcase_add_test(t, a_day_is_packed);
     tcase_add_test(t, those_that_stand_alone_take_little);
     tcase_add_test(t, lists_follow_their_files);
+    tcase_add_test(t, what_is_told_of_again_changes_nothing);
     tcase_add_test(t, files_that_grow_and_shrink_are_told_of);
     tcase_add_test(t, without_memory_a_look_fails_as_a_whole);
     return test_run();
