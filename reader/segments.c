@@ -125,6 +125,14 @@ static void tell_ledger(const loader *l, const vv_seg *seg, const vv_segment_rea
     ledger->keep(ledger, l->euid, l->plane, &row);
 }
 
+/* What it remembers of a file is not so, or the file has gone. */
+static void forget(const loader *l, uint64_t sequence)
+{
+    vv_seg_ledger *ledger = l->source->ledger;
+    if (ledger)
+        ledger->forget(ledger, l->euid, l->plane, sequence);
+}
+
 static void identify(vv_seg *seg, const vv_file_ident *ident)
 {
     seg->mark = vv_seg_mark(ident);
@@ -275,7 +283,7 @@ static vv_code recall(loader *l, vv_seg **place, vv_seg_row *row, vv_error *err)
         rc = read_known(l, place, row, err);
     if (rc != VV_OK || *place)
         return rc;
-    l->source->ledger->forget(l->source->ledger, l->euid, l->plane, row->sequence);
+    forget(l, row->sequence);
     return load_later(l, place, row->sequence, err);
 }
 
@@ -292,7 +300,7 @@ void vv_seg_rows_done(vv_seg_rows *r)
 static vv_seg_row *row_of(const loader *l, const vv_seg_rows *rows, size_t *at, uint64_t sequence)
 {
     while (*at < rows->count && rows->rows[*at].sequence < sequence)
-        l->source->ledger->forget(l->source->ledger, l->euid, l->plane, rows->rows[(*at)++].sequence);
+        forget(l, rows->rows[(*at)++].sequence);
     return *at < rows->count && rows->rows[*at].sequence == sequence ? &rows->rows[(*at)++] : NULL;
 }
 
@@ -300,7 +308,7 @@ static vv_seg_row *row_of(const loader *l, const vv_seg_rows *rows, size_t *at, 
 static bool is_known(const loader *l, const vv_seg_list *former, size_t i, uint64_t sequence)
 {
     vv_seg room;
-    const vv_seg *seg = former && i < former->count ? vv_seg_at(former, i, &room) : NULL;
+    const vv_seg *seg = i < former->count ? vv_seg_at(former, i, &room) : NULL;
     if (!seg || seg->sequence != sequence || seg->state == VV_SEG_UNREADABLE)
         return false;
     char path[VV_STREAM_PATH];
@@ -423,16 +431,18 @@ static vv_code make_list(making *m, const sequences *files, const vv_seg_list *f
     loader *l = m->loader;
     VV_CLEANUP(vv_seg_rows_done) vv_seg_rows rows = {0};
     size_t row = 0, at = 0;
+    if (l->source->ledger && (!former || (former->count == 0 && files->count > 0)))
+        l->source->ledger->recall(l->source->ledger, l->euid, l->plane, &rows);
+    if (!former)
+        former = &nothing;
     while (at < files->count && is_known(l, former, at, files->at[at]))
         at++;
-    vv_code rc = vv_seg_list_extend(&m->list, former ? former : &nothing, at, NULL, 0, err);
-    if (l->source->ledger && !former)
-        l->source->ledger->recall(l->source->ledger, l->euid, l->plane, &rows);
+    vv_code rc = vv_seg_list_extend(&m->list, former, at, NULL, 0, err);
     for (; rc == VV_OK && at < files->count; at++)
-        rc = add(m, former, former ? vv_seg_list_from(former, files->at[at]) : 0, files->at[at],
+        rc = add(m, former, vv_seg_list_from(former, files->at[at]), files->at[at],
                  row_of(l, &rows, &row, files->at[at]), err);
-    if (rc == VV_OK)
-        row_of(l, &rows, &row, UINT64_MAX);
+    for (; rc == VV_OK && row < rows.count; row++)
+        forget(l, rows.rows[row].sequence);
     return rc == VV_OK ? flush(m, err) : rc;
 }
 
@@ -592,10 +602,9 @@ static vv_code find_group(vv_source *source, const vv_euid *euid, const vv_seg *
 static vv_code find_group_afresh(vv_source *source, const vv_euid *euid, const vv_seg *seg, const vv_thread_ref *root,
                                  size_t max, vv_group_buffer *buf, vv_group *ret, bool *ret_found, vv_error *err)
 {
-    if (source->ledger)
-        source->ledger->forget(source->ledger, euid, VV_PLANE_DATA, seg->sequence);
     VV_CLEANUP(loader_done) loader alone = {.source = source, .euid = euid, .plane = VV_PLANE_DATA};
     vv_seg *fresh = NULL;
+    forget(&alone, seg->sequence);
     vv_code rc = load_later(&alone, &fresh, seg->sequence, err);
     if (rc == VV_OK)
         rc = load_waiting(&alone, err);

@@ -12,6 +12,8 @@
 
 #include "tests/reader/files.h"
 
+#include "reader/ledger.h"
+
 enum { MODEL = 4000, LISTS = 6, GROUPS = 4 };
 
 /* The allocation to be denied of those that come, or -1; all of them are wrapped at link time. */
@@ -499,6 +501,81 @@ START_TEST(files_that_grow_and_shrink_are_told_of)
 }
 END_TEST
 
+/* A ledger that has what one test puts there, and notes what it is told. */
+typedef struct {
+    vv_seg_ledger l; /* first */
+    vv_seg_row kept; /* of segment 1; its groups are in words */
+    uint32_t words[3];
+    unsigned recalls;
+    uint64_t forgotten[4];
+    size_t forgotten_count;
+} noting;
+
+static void recall_row(vv_seg_ledger *l, const vv_euid *euid, vv_plane plane, vv_seg_rows *ret)
+{
+    (void)euid;
+    (void)plane;
+    noting *n = (noting *)l;
+    n->recalls++;
+    *ret = (vv_seg_rows){calloc(3, sizeof *ret->rows), 3};
+    ret->rows[0] = n->kept;
+    ret->rows[0].off = malloc(sizeof n->words);
+    memcpy(ret->rows[0].off, n->words, sizeof n->words);
+    ret->rows[0].key = ret->rows[0].off + 2;
+    ret->rows[1].sequence = 5;
+    ret->rows[2].sequence = UINT64_MAX;
+}
+
+static void keep_row(vv_seg_ledger *l, const vv_euid *euid, vv_plane plane, const vv_seg_row *row)
+{
+    (void)euid;
+    (void)plane;
+    noting *n = (noting *)l;
+    ck_assert(row->sequence == 1 && row->group_count == 1);
+    n->kept = *row;
+    memcpy(n->words, row->off, sizeof n->words);
+}
+
+static void forget_row(vv_seg_ledger *l, const vv_euid *euid, vv_plane plane, uint64_t sequence)
+{
+    (void)euid;
+    (void)plane;
+    noting *n = (noting *)l;
+    ck_assert_uint_lt(n->forgotten_count, VV_ARRAY_LEN(n->forgotten));
+    n->forgotten[n->forgotten_count++] = sequence;
+}
+
+/* Once there is something to ask for; what has gone is forgotten, to the last one. */
+START_TEST(a_ledger_is_asked_by_the_first_look_that_finds_files)
+{
+    noting n = {.l = {recall_row, keep_row, forget_row}};
+    files d;
+    files_begin(&d);
+    static const uint64_t one = 1;
+    vv_wr w = test_data(&d.t, 1, &one, 1);
+    char full[FULL_PATH];
+    full_path(&d, 1, full);
+    vv_seg_list empty = load(&d, NULL);
+    test_write_file(full, w.buf, w.len);
+    disk_settle();
+    vv_source_set_ledger(d.source, &n.l);
+    const vv_plane_change change = {.count = 1, .sequences = {1}};
+    vv_seg_list verified = update(&d, &empty, &change), list = load(&d, &empty), again = load(&d, &list);
+    ck_assert_uint_eq(n.kept.sequence, 1);
+    vv_seg room;
+    ck_assert(!vv_seg_at(&verified, 0, &room)->recalled);
+    ck_assert(vv_seg_at(&list, 0, &room)->recalled);
+    ck_assert_uint_eq(n.recalls, 1);
+    ck_assert_uint_eq(n.forgotten_count, 2);
+    ck_assert(n.forgotten[0] == 5 && n.forgotten[1] == UINT64_MAX);
+    vv_seg_list *const all[] = {&empty, &verified, &list, &again};
+    for (size_t i = 0; i < VV_ARRAY_LEN(all); i++)
+        vv_seg_list_done(all[i]);
+    vv_wr_done(&w);
+    files_done(&d);
+}
+END_TEST
+
 /* A look that is denied any of its allocations fails, or does without; the former one says what it said. */
 START_TEST(without_memory_a_look_fails_as_a_whole)
 {
@@ -555,6 +632,7 @@ int main(void)
     tcase_add_test(t, lists_follow_their_files);
     tcase_add_test(t, what_is_told_of_again_changes_nothing);
     tcase_add_test(t, files_that_grow_and_shrink_are_told_of);
+    tcase_add_test(t, a_ledger_is_asked_by_the_first_look_that_finds_files);
     tcase_add_test(t, without_memory_a_look_fails_as_a_whole);
     return test_run();
 }
