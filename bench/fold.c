@@ -146,7 +146,7 @@ static double fold_seconds(const fixture *fx, uint64_t *ret_contexts)
     uint64_t t = bench_cpu_now_ns();
     must(vv_store_open(&store, source, NULL, &err), &err);
     const vv_stream *s = &store->streams[0];
-    must(vv_fold_load(&fold, store, s, &s->executions[0], NULL, &err), &err);
+    must(vv_fold_load(&fold, store, s, vv_stream_execution_at(s, 0), NULL, &err), &err);
     double seconds = (double)(bench_cpu_now_ns() - t) / 1e9;
     *ret_contexts = fold->failed ? 0 : fold->context_count;
     vv_fold_free(fold);

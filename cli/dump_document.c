@@ -445,7 +445,7 @@ static vv_code dump_executions(vv_cli_out *o, const vv_store *store, const vv_st
     if (!sorted)
         return vv_fail(err, VV_ERR_NOMEM, "no memory to sort executions");
     for (size_t i = 0; i < s->execution_count; i++)
-        sorted[i] = &s->executions[i];
+        sorted[i] = vv_stream_execution_at(s, i);
     qsort(sorted, s->execution_count, sizeof *sorted, by_root);
     vv_code rc = VV_OK;
     for (size_t i = 0; i < s->execution_count && rc != VV_ERR_NOMEM && vv_cli_out_step(o); i++) {

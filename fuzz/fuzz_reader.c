@@ -104,7 +104,7 @@ static void check_store(vv_source *source)
         const vv_stream *s = &store->streams[i];
         FUZZ_CHECK(!s->failed || (s->error.name && s->execution_count == 0));
         for (size_t k = 0; k < s->execution_count; k++)
-            check_execution(store, s, &s->executions[k]);
+            check_execution(store, s, vv_stream_execution_at(s, k));
     }
     vv_cli_out o;
     vv_cli_out_init(&o);

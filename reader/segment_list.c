@@ -146,16 +146,27 @@ bool vv_seg_list_same(const vv_seg_list *a, const vv_seg_list *b)
     return true;
 }
 
-static uint64_t first_of(const entry *e)
-{
-    return e->seg ? e->seg->sequence : e->pack->first;
-}
-
 /* How many segments of the list its entry k has. */
 static size_t length_of(const vv_seg_list *l, size_t k)
 {
     const entry *e = l->array->e;
     return (k + 1 < l->entries ? e[k + 1].at : l->count) - e[k].at;
+}
+
+bool vv_seg_list_begins(const vv_seg_list *l, const vv_seg_list *former)
+{
+    if (l->count < former->count || l->entries < former->entries)
+        return false;
+    for (size_t i = 0; i < former->entries && l->array != former->array; i++)
+        if (!same_entry(&l->array->e[i], &former->array->e[i]))
+            return false;
+    return l->array == former->array || former->entries == 0
+        || length_of(l, former->entries - 1) >= length_of(former, former->entries - 1);
+}
+
+static uint64_t first_of(const entry *e)
+{
+    return e->seg ? e->seg->sequence : e->pack->first;
 }
 
 /* The entry that segment i is in. */

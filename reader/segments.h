@@ -88,6 +88,8 @@ void vv_seg_list_done(vv_seg_list *l); /* accepts a zeroed list */
 /* Memory that it holds and the former one (may be zeroed) does not; about. */
 size_t vv_seg_list_bytes(const vv_seg_list *l, const vv_seg_list *former);
 bool vv_seg_list_same(const vv_seg_list *a, const vv_seg_list *b);
+/* Does it begin with all that the former one has? */
+bool vv_seg_list_begins(const vv_seg_list *l, const vv_seg_list *former);
 /*
  * A number that differs, as good as surely, between two looks where any file of these sequences came, went or became
  * another one, or is found good or bad where it was not.

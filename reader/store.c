@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/sha256.h"
 #include "base/text.h"
 #include "format/cas.h"
@@ -199,11 +200,11 @@ vv_code vv_store_update(vv_store **ret, const vv_store *former, const vv_changes
     return finish_store(ret, s, rc);
 }
 
-size_t vv_store_bytes(const vv_store *s, const vv_store *former)
+size_t vv_store_bytes(const vv_store *s, const vv_store *other)
 {
     size_t n = sizeof *s + s->stream_count * sizeof *s->streams;
     for (size_t i = 0; i < s->stream_count; i++) {
-        const vv_stream *known = former ? vv_store_stream(former, &s->streams[i].euid) : NULL;
+        const vv_stream *known = other ? vv_store_stream(other, &s->streams[i].euid) : NULL;
         n += vv_stream_bytes(&s->streams[i], known);
     }
     return n;
@@ -245,8 +246,13 @@ const vv_stream *vv_store_stream(const vv_store *s, const vv_euid *euid)
 
 const vv_execution *vv_stream_execution(const vv_stream *s, const vv_thread_ref *root)
 {
-    uint32_t i = s->execution_count ? vv_map_find(&s->core->index->by_root, root) : VV_MAP_NONE;
-    return i == VV_MAP_NONE ? NULL : &s->executions[i];
+    size_t i = s->execution_count ? vv_executions_find(&s->core->index->executions, root) : 0;
+    return i < s->execution_count ? vv_stream_execution_at(s, i) : NULL;
+}
+
+const vv_execution *vv_stream_execution_at(const vv_stream *s, size_t i)
+{
+    return vv_executions_at(&s->core->index->executions, i);
 }
 
 bool vv_stream_unix_ns(const vv_stream *s, uint64_t ns, uint64_t *ret_unix_ns)

@@ -10,6 +10,7 @@
 #include "format/function_table.h"
 #include "format/health_plane.h"
 #include "reader/changes.h"
+#include "reader/extent.h"
 #include "reader/source.h"
 
 /*
@@ -51,10 +52,6 @@ typedef struct {
 } vv_execution;
 
 typedef struct {
-    uint64_t first, last;
-} vv_range;
-
-typedef struct {
     vv_euid euid;
     bool failed;             /* the index can't be opened: no header, engines, executions */
     /* Why: its name is StreamNotFound, Io, MetaDuplicateRootStarted, MetaDuplicateRootEnded, RangeTooLarge, or
@@ -73,7 +70,6 @@ typedef struct {
     size_t meta_bad_count, data_bad_count;
     vv_engine *engines;      /* every EngineStarted in order, as dump lists them */
     size_t engine_count;
-    vv_execution *executions; /* in order of first appearance */
     size_t execution_count;
     struct vv_stream_core *core; /* owns what the pointers above lead to; shared between looks */
 } vv_stream;
@@ -100,10 +96,13 @@ VV_MUST_CHECK vv_code vv_stream_orphans(const vv_store *s, const vv_stream *stre
 
 /* Binary search. NULL where absent. */
 const vv_stream *vv_store_stream(const vv_store *s, const vv_euid *euid);
-/* Memory that this look holds and the former one (may be NULL) does not; about. */
-size_t vv_store_bytes(const vv_store *s, const vv_store *former);
+/* Memory that this look holds and another one of the same store (may be NULL) does not; about. */
+size_t vv_store_bytes(const vv_store *s, const vv_store *other);
 /* Nothing at all was read anew between the two looks. */
 bool vv_store_shares_all(const vv_store *a, const vv_store *b);
+/* Execution i < execution_count, in order of first appearance. */
+const vv_execution *vv_stream_execution_at(const vv_stream *s, size_t i);
+/* NULL where the stream has none of that root. */
 const vv_execution *vv_stream_execution(const vv_stream *s, const vv_thread_ref *root);
 
 /*

@@ -6,27 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/grow.h"
-
-static void index_unref(struct vv_stream_index *x)
-{
-    if (!x || __atomic_sub_fetch(&x->refs, 1, __ATOMIC_ACQ_REL) != 0)
-        return;
-    vv_seg_list_done(&x->meta);
-    vv_seg_list_done(&x->health);
-    vv_map_done(&x->by_root);
-    free(x->meta_gaps);
-    free(x->meta_bad);
-    free(x->engines);
-    free(x->executions);
-    free(x);
-}
-
 static void core_unref(struct vv_stream_core *c)
 {
     if (!c || __atomic_sub_fetch(&c->refs, 1, __ATOMIC_ACQ_REL) != 0)
         return;
-    index_unref(c->index);
+    vv_meta_index_unref(c->index);
     vv_seg_list_done(&c->data);
     free(c->data_bad);
     free(c);
@@ -35,15 +19,14 @@ static void core_unref(struct vv_stream_core *c)
 static struct vv_stream_core *core_new(void)
 {
     struct vv_stream_core *c = calloc(1, sizeof *c);
-    struct vv_stream_index *x = calloc(1, sizeof *x);
+    vv_meta_index *x = vv_meta_index_new();
     if (!c || !x) {
         free(c);
-        free(x);
+        vv_meta_index_unref(x);
         return NULL;
     }
-    c->refs = x->refs = 1;
+    c->refs = 1;
     c->index = x;
-    vv_map_init(&x->by_root, sizeof(vv_thread_ref));
     return c;
 }
 
@@ -56,47 +39,6 @@ void vv_stream_done(vv_stream *s)
 static vv_code no_memory(vv_error *err)
 {
     return vv_fail(err, VV_ERR_NOMEM, "no memory for the index of a stream");
-}
-
-static uint64_t high_of(const vv_seg_list *l)
-{
-    return l->count ? vv_seg_run_at(l, l->count - 1).first : 0;
-}
-
-static uint64_t contiguous_of(const vv_range *bad, size_t count, uint64_t high)
-{
-    return count ? bad[0].first - 1 : high;
-}
-
-/*
- * The runs of sequences, up to the highest name, that have no file or a bad one. Never a step per number: a hostile
- * name costs one range.
- */
-static vv_code runs_of_bad(const vv_seg_list *l, vv_range **ret, size_t *ret_count, vv_error *err)
-{
-    vv_range *runs = NULL;
-    size_t n = 0, cap = 0;
-    uint64_t next = 1;
-    for (size_t i = 0; i < l->count;) {
-        vv_seg_run r = vv_seg_run_at(l, i);
-        uint64_t last = r.state == VV_SEG_OK ? r.first - 1 : r.first;
-        if (next <= last) {
-            bool goes_on = n && runs[n - 1].last + 1 == next;
-            if (!goes_on && !vv_grow(&runs, &cap, n, sizeof *runs)) {
-                free(runs);
-                return no_memory(err);
-            }
-            if (goes_on)
-                runs[n - 1].last = last;
-            else
-                runs[n++] = (vv_range){next, last};
-        }
-        next = r.first + r.count;
-        i += r.count;
-    }
-    *ret = runs;
-    *ret_count = n;
-    return VV_OK;
 }
 
 static bool probe_alive(vv_source *source, const vv_euid *euid)
@@ -120,269 +62,38 @@ bool vv_stream_probe(const vv_store *s, const vv_euid *euid)
     return probe_alive(s->source, euid);
 }
 
-static bool has_segment(vv_source *source, const vv_euid *euid, vv_plane plane)
+/* The name of a segment ends the walk through a directory: there may be very many. */
+static vv_code find_segment(void *state, vv_str name, vv_error *err)
+{
+    char text[VV_SEGMENT_NAME];
+    uint64_t sequence;
+    if (name.n >= sizeof text)
+        return VV_OK;
+    memcpy(text, name.p, name.n);
+    text[name.n] = 0;
+    *(bool *)state = vv_segment_parse(text, VV_PLANE_META, &sequence);
+    return *(bool *)state ? vv_fail(err, VV_ERR_LIMIT, "one is enough") : VV_OK;
+}
+
+static bool has_meta(vv_source *source, const vv_euid *euid)
 {
     char dir[VV_STREAM_PATH];
-    vv_plane_path(dir, euid, plane);
-    VV_CLEANUP(vv_names_done) vv_names names = {0};
-    if (vv_source_list(source, dir, &names, NULL) != VV_OK)
-        return false;
-    uint64_t sequence;
-    for (size_t i = 0; i < names.count; i++)
-        if (vv_segment_parse(names.names[i], plane, &sequence))
-            return true;
-    return false;
-}
-
-/* State of folding the meta plane into the index. */
-typedef struct {
-    vv_stream *s;
-    struct vv_stream_index *x;
-    size_t engine_cap, execution_cap;
-} indexer;
-
-static vv_code add_engine(indexer *in, const vv_engine_started *m, vv_error *err)
-{
-    if (!vv_grow(&in->x->engines, &in->engine_cap, in->s->engine_count, sizeof *in->x->engines))
-        return no_memory(err);
-    in->x->engines[in->s->engine_count++] = (vv_engine){
-        .id = m->engine_id,
-        .program = m->program,
-        .has_table = m->has_table,
-        .table = m->table,
-        .revision = m->revision,
-        .source = m->source,
-    };
-    return VV_OK;
-}
-
-static vv_code execution_of(indexer *in, const vv_thread_ref *root, vv_execution **ret, vv_error *err)
-{
-    if (!vv_grow(&in->x->executions, &in->execution_cap, in->s->execution_count, sizeof *in->x->executions))
-        return no_memory(err);
-    bool is_new;
-    uint32_t i = vv_map_put(&in->x->by_root, root, &is_new);
-    if (i == VV_MAP_NONE)
-        return no_memory(err);
-    if (is_new) {
-        in->x->executions[i] = (vv_execution){.root = *root};
-        in->s->execution_count++;
-    }
-    *ret = &in->x->executions[i];
-    return VV_OK;
-}
-
-static vv_code add_root_started(indexer *in, const vv_root_started *m, const vv_meta_segment *seg, vv_error *err)
-{
-    vv_execution *e;
-    vv_code rc = execution_of(in, &m->root, &e, err);
-    if (rc != VV_OK)
-        return rc;
-    if (e->has_start)
-        return vv_fail_decode(err, "MetaDuplicateRootStarted", 0, "a root starts twice");
-    e->has_start = true;
-    e->runtime_id = m->runtime_id;
-    e->started_ns = m->started_ns;
-    e->start_sequence = seg->sequence;
-    e->start_high_water = seg->data_high_water;
-    return VV_OK;
-}
-
-static vv_code add_root_ended(indexer *in, const vv_root_ended *m, const vv_meta_segment *seg, vv_error *err)
-{
-    vv_execution *e;
-    vv_code rc = execution_of(in, &m->root, &e, err);
-    if (rc != VV_OK)
-        return rc;
-    if (e->has_end)
-        return vv_fail_decode(err, "MetaDuplicateRootEnded", 0, "a root ends twice");
-    e->has_end = true;
-    e->ended_ns = m->ended_ns;
-    e->end_sequence = seg->sequence;
-    e->status = m->status;
-    e->flags = m->flags;
-    e->first = m->first;
-    e->last = m->last;
-    e->count = m->count;
-    e->health = m->health;
-    return VV_OK;
-}
-
-static vv_code add_record(indexer *in, const vv_meta_record *m, const vv_meta_segment *seg, vv_error *err)
-{
-    switch (m->tag) {
-    case VV_META_STREAM_STARTED:
-        in->s->has_header = true;
-        in->s->header = m->stream_started;
-        return VV_OK;
-    case VV_META_ENGINE_STARTED:
-        return add_engine(in, &m->engine_started, err);
-    case VV_META_ROOT_STARTED:
-        return add_root_started(in, &m->root_started, seg, err);
-    case VV_META_ROOT_ENDED:
-        return add_root_ended(in, &m->root_ended, seg, err);
-    }
-    return VV_OK;
-}
-
-static vv_code fold_meta(indexer *in, vv_error *err)
-{
-    for (size_t i = 0; i < in->x->meta.count; i++) {
-        vv_seg room;
-        const vv_seg *seg = vv_seg_at(&in->x->meta, i, &room);
-        if (seg->state == VV_SEG_UNREADABLE)
-            return vv_fail_decode(err, "Io", 0, "meta segment %llu can't be read", (unsigned long long)seg->sequence);
-        if (seg->state != VV_SEG_OK)
-            continue;
-        in->s->meta_decoded = seg->sequence;
-        vv_meta_segment m;
-        vv_meta_record record;
-        bool more;
-        vv_code rc = vv_meta_open(&m, seg->bytes.p, seg->bytes.n, &in->s->euid, seg->sequence, true, err);
-        while (rc == VV_OK && (rc = vv_meta_next(&m, &record, &more, err)) == VV_OK && more)
-            rc = add_record(in, &record, &m, err);
-        if (rc != VV_OK)
-            return rc;
-    }
-    return VV_OK;
-}
-
-/*
- * The gaps that index states go by: those of a live stream end at its highest decoded segment (the tail may be torn).
- */
-static vv_code find_gaps(vv_stream *s, struct vv_stream_index *x, vv_error *err)
-{
-    vv_code rc = runs_of_bad(&x->meta, &x->meta_gaps, &s->meta_gap_count, err);
-    if (rc != VV_OK)
-        return rc;
-    while (s->alive && s->meta_gap_count && x->meta_gaps[s->meta_gap_count - 1].first >= s->meta_decoded)
-        s->meta_gap_count--;
-    return VV_OK;
-}
-
-/* Is some gap after sequence s, and before e where there is an end? */
-static bool gap_between(const vv_stream *st, uint64_t s, bool has_end, uint64_t e)
-{
-    size_t lo = 0, hi = st->meta_gap_count;
-    while (lo < hi) {
-        size_t mid = lo + (hi - lo) / 2;
-        if (st->meta_gaps[mid].last <= s)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    if (lo == st->meta_gap_count)
-        return false;
-    uint64_t first = st->meta_gaps[lo].first > s ? st->meta_gaps[lo].first : s + 1;
-    return !has_end || first < e;
-}
-
-static vv_index_state index_state_of(const vv_stream *s, const vv_execution *e)
-{
-    bool start_lost = e->has_end && (e->flags & VV_ROOT_START_LOST);
-    uint64_t from = e->has_start ? e->start_sequence : e->end_sequence;
-    if (gap_between(s, from, e->has_end, e->end_sequence) || (e->has_end && !e->has_start && !start_lost))
-        return VV_INDEX_CORRUPT;
-    if (start_lost)
-        return VV_INDEX_ROOT_STARTED_LOST;
-    return e->has_end ? VV_INDEX_COMPLETE : VV_INDEX_NO_ROOT_ENDED;
-}
-
-/*
- * What of an execution depends on the whole plane. Engines are few, but a hostile stream may have many: they are looked
- * up by map.
- */
-static vv_code settle_executions(vv_stream *s, struct vv_stream_index *x, vv_error *err)
-{
-    vv_map ids;
-    vv_map_init(&ids, sizeof(uint64_t));
-    struct {
-        const vv_engine *first, *newest;
-    } *by_id = calloc(s->engine_count + 1, sizeof *by_id);
-    vv_code rc = by_id ? VV_OK : no_memory(err);
-    for (size_t i = 0; i < s->engine_count && rc == VV_OK; i++) {
-        bool is_new;
-        uint32_t k = vv_map_put(&ids, &x->engines[i].id, &is_new);
-        if (k == VV_MAP_NONE) {
-            rc = no_memory(err);
-            break;
-        }
-        if (is_new)
-            by_id[k].first = &x->engines[i];
-        by_id[k].newest = &x->engines[i];
-    }
-    for (size_t i = 0; i < s->execution_count && rc == VV_OK; i++) {
-        vv_execution *e = &x->executions[i];
-        uint64_t id = vv_thread_engine(&e->root);
-        uint32_t k = vv_map_find(&ids, &id);
-        e->first_engine = k == VV_MAP_NONE ? NULL : by_id[k].first;
-        e->engine = k == VV_MAP_NONE ? NULL : by_id[k].newest;
-        if (!e->has_end)
-            e->status = s->alive ? VV_EXEC_RUNNING : VV_EXEC_ABANDONED;
-        e->index_state = index_state_of(s, e);
-    }
-    free(by_id);
-    vv_map_done(&ids);
-    return rc;
-}
-
-/* Terms are an extra: what of them can't be read is as if it had never been written. The first record of a root is
- * it. */
-static void attach_terms(struct vv_stream_index *x)
-{
-    for (size_t i = 0; i < x->health.count; i++) {
-        vv_seg room;
-        const vv_seg *seg = vv_seg_at(&x->health, i, &room);
-        vv_health_segment h;
-        vv_health_record record;
-        if (seg->state != VV_SEG_OK ||
-            vv_health_open(&h, seg->bytes.p, seg->bytes.n, NULL, seg->sequence, true, NULL) != VV_OK)
-            continue;
-        for (bool more = true; vv_health_next(&h, &record, &more, NULL) == VV_OK && more;) {
-            uint32_t k = vv_map_find(&x->by_root, &record.root);
-            vv_execution *e = k == VV_MAP_NONE ? NULL : &x->executions[k];
-            if (!e || !e->has_end || e->has_terms)
-                continue;
-            e->has_terms = true;
-            e->terms = record;
-        }
-    }
+    bool found = false;
+    vv_plane_path(dir, euid, VV_PLANE_META);
+    return vv_source_each(source, dir, find_segment, &found, NULL) != VV_OK && found;
 }
 
 static vv_code measure_data(vv_stream *s, struct vv_stream_core *c, vv_error *err)
 {
-    vv_code rc = runs_of_bad(&c->data, &c->data_bad, &s->data_bad_count, err);
-    s->data_bad = c->data_bad;
-    s->data_high = high_of(&c->data);
-    s->data_contiguous = contiguous_of(s->data_bad, s->data_bad_count, s->data_high);
-    return rc;
-}
-
-static vv_code measure_meta(vv_stream *s, struct vv_stream_index *x, vv_error *err)
-{
-    vv_code rc = runs_of_bad(&x->meta, &x->meta_bad, &s->meta_bad_count, err);
-    s->meta_bad = x->meta_bad;
-    s->meta_high = high_of(&x->meta);
-    s->meta_contiguous = contiguous_of(s->meta_bad, s->meta_bad_count, s->meta_high);
-    if (rc == VV_OK && s->meta_high - x->meta.count > VV_MISSING_MAX)
-        rc = vv_fail_decode(err, "RangeTooLarge", 0, "more than %d meta sequences without a file", VV_MISSING_MAX);
-    return rc;
-}
-
-static vv_code index_stream(vv_stream *s, struct vv_stream_index *x, vv_error *err)
-{
-    indexer in = {.s = s, .x = x};
-    vv_code rc = measure_meta(s, x, err);
-    if (rc == VV_OK)
-        rc = fold_meta(&in, err);
-    if (rc == VV_OK)
-        rc = find_gaps(s, x, err);
-    s->meta_gaps = x->meta_gaps;
-    s->engines = x->engines;
-    s->executions = x->executions;
-    if (rc == VV_OK)
-        attach_terms(x);
-    return rc == VV_OK ? settle_executions(s, x, err) : rc;
+    vv_extent e;
+    vv_code rc = vv_extent_of(&e, &c->data, err);
+    if (rc != VV_OK)
+        return rc;
+    c->data_bad = s->data_bad = e.bad;
+    s->data_bad_count = e.bad_count;
+    s->data_high = e.high;
+    s->data_contiguous = e.contiguous;
+    return VV_OK;
 }
 
 static void mark_failed(vv_stream *s, const vv_error *why)
@@ -397,7 +108,6 @@ static void mark_failed(vv_stream *s, const vv_error *why)
     s->header = (vv_stream_started){0};
     s->engine_count = s->execution_count = s->meta_gap_count = 0;
     s->engines = NULL;
-    s->executions = NULL;
     s->meta_gaps = NULL;
 }
 
@@ -426,7 +136,7 @@ static void find_alive(vv_stream *s, vv_source *source, const vv_stream *former,
         s->unprobed = former->unprobed;
         return;
     }
-    s->unprobed = vv_source_is_live(source) && !has_segment(source, &s->euid, VV_PLANE_META);
+    s->unprobed = vv_source_is_live(source) && !has_meta(source, &s->euid);
     s->alive = !s->unprobed && probe_alive(source, &s->euid);
 }
 
@@ -478,7 +188,7 @@ static vv_code list_planes(vv_stream *s, struct vv_stream_core *c, vv_source *so
 /* Nothing but data has come since the former look, in which nothing failed. */
 static bool has_same_index(const vv_stream *s, const struct vv_stream_core *c, const vv_stream *former)
 {
-    const struct vv_stream_index *x = former && !former->failed ? former->core->index : NULL;
+    const vv_meta_index *x = former && !former->failed ? former->core->index : NULL;
     return x && former->alive == s->alive && former->unprobed == s->unprobed
         && vv_seg_list_same(&c->index->meta, &x->meta) && vv_seg_list_same(&c->index->health, &x->health);
 }
@@ -486,9 +196,8 @@ static bool has_same_index(const vv_stream *s, const struct vv_stream_core *c, c
 /* All but the data plane is the former look's. */
 static void share_index(vv_stream *s, struct vv_stream_core *c, const vv_stream *former)
 {
-    index_unref(c->index);
-    c->index = former->core->index;
-    __atomic_fetch_add(&c->index->refs, 1, __ATOMIC_RELAXED);
+    vv_meta_index_unref(c->index);
+    c->index = vv_meta_index_ref(former->core->index);
     *s = *former;
     s->core = c;
 }
@@ -520,7 +229,7 @@ vv_code vv_stream_open(vv_stream *ret, vv_source *source, const vv_euid *euid, c
     if (rc == VV_OK)
         rc = measure_data(&s, c, &why);
     if (rc == VV_OK && !same_index)
-        rc = index_stream(&s, c->index, &why);
+        rc = vv_meta_index_make(c->index, &s, former, former ? former->core->index : NULL, &why);
     if (rc == VV_ERR_NOMEM) {
         core_unref(c);
         return vv_fail(err, rc, "%s", why.msg);
@@ -531,23 +240,12 @@ vv_code vv_stream_open(vv_stream *ret, vv_source *source, const vv_euid *euid, c
     return VV_OK;
 }
 
-static size_t index_bytes(const vv_stream *s, const struct vv_stream_index *former)
+size_t vv_stream_bytes(const vv_stream *s, const vv_stream *other)
 {
-    static const struct vv_stream_index nothing;
-    const struct vv_stream_index *x = s->core->index, *f = former ? former : &nothing;
-    if (x == former)
+    static const struct vv_stream_core nothing;
+    const struct vv_stream_core *c = s->core, *o = other ? other->core : &nothing;
+    if (c == o)
         return 0;
-    return sizeof *x + vv_seg_list_bytes(&x->meta, &f->meta) + vv_seg_list_bytes(&x->health, &f->health)
-         + (s->meta_gap_count + s->meta_bad_count) * sizeof(vv_range) + s->engine_count * sizeof *s->engines
-         + s->execution_count * sizeof *s->executions + vv_map_bytes(&x->by_root);
-}
-
-size_t vv_stream_bytes(const vv_stream *s, const vv_stream *former)
-{
-    static const vv_seg_list nothing;
-    const struct vv_stream_core *c = s->core, *f = former ? former->core : NULL;
-    if (c == f)
-        return 0;
-    return sizeof *c + index_bytes(s, f ? f->index : NULL) + vv_seg_list_bytes(&c->data, f ? &f->data : &nothing)
+    return sizeof *c + vv_meta_index_bytes(c->index, o->index) + vv_seg_list_bytes(&c->data, &o->data)
          + s->data_bad_count * sizeof(vv_range);
 }

@@ -1,29 +1,14 @@
 /* Inside of vv_store: opening one stream. */
 #pragma once
 
-#include "base/map.h"
-#include "reader/segments.h"
-#include "reader/store.h"
-
-/* What the meta and the health plane say. Looks between which both of them and the writer are the same share it. */
-struct vv_stream_index {
-    unsigned refs; /* atomic */
-    vv_seg_list meta, health;
-    vv_map by_root; /* root -> index of the execution */
-    vv_range *meta_gaps, *meta_bad;
-    vv_engine *engines;
-    vv_execution *executions;
-};
+#include "reader/meta_index.h"
 
 struct vv_stream_core {
     unsigned refs; /* atomic */
-    struct vv_stream_index *index;
+    vv_meta_index *index;
     vv_seg_list data;
     vv_range *data_bad;
 };
-
-/* A range with more sequences without a file than this is refused (RangeTooLarge). */
-enum { VV_MISSING_MAX = 1000000 };
 
 /*
  * Fills *ret. former is the same stream in an earlier look, or NULL; change says what may be different since (NULL:
@@ -34,5 +19,5 @@ VV_MUST_CHECK vv_code vv_stream_open(vv_stream *ret, vv_source *source, const vv
 /* One more holder of what a stream's pointers lead to. */
 vv_stream vv_stream_share(const vv_stream *s);
 void vv_stream_done(vv_stream *s);
-/* Memory of what its pointers lead to, and those of its former look (may be NULL) do not: about. */
-size_t vv_stream_bytes(const vv_stream *s, const vv_stream *former);
+/* Memory of what its pointers lead to, and those of another look at it (may be NULL) do not: about. */
+size_t vv_stream_bytes(const vv_stream *s, const vv_stream *other);

@@ -56,7 +56,7 @@ vv_code vv_list_executions(const vv_look *look, vv_found **ret, size_t *ret_coun
     for (size_t i = 0; i < look->store->stream_count; i++) {
         const vv_stream *s = &look->store->streams[i];
         for (size_t k = 0; k < s->execution_count; k++)
-            list[at++] = found(s, &s->executions[k]);
+            list[at++] = found(s, vv_stream_execution_at(s, k));
     }
     qsort(list, n, sizeof *list, vv_found_newest_first);
     *ret = list;
@@ -146,7 +146,7 @@ static vv_code find_short(vv_query *q, const uint8_t tail[4], uint64_t engine, u
     q->match_count = 0;
     for (size_t i = 0; i < store->stream_count; i++)
         for (size_t k = 0; k < store->streams[i].execution_count; k++) {
-            const vv_execution *x = &store->streams[i].executions[k];
+            const vv_execution *x = vv_stream_execution_at(&store->streams[i], k);
             if (memcmp(x->root.b + 12, tail, 4) != 0 || vv_thread_engine(&x->root) != engine
                 || vv_thread_number(&x->root) != thread || q->match_count == VV_QUERY_MATCHES)
                 continue;

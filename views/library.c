@@ -24,7 +24,7 @@ typedef struct {
     vv_store *store;
     vv_place *place;
     unsigned refs; /* the library's own included */
-    size_t bytes;  /* that the look before it did not have */
+    size_t bytes;  /* of a former one: that it holds and the look after it does not */
 } look_entry;
 
 struct vv_library {
@@ -127,7 +127,7 @@ static void forget_looks(vv_library *l, unsigned keep)
     }
 }
 
-/* Keeps the newest looks while they are few and small. */
+/* Keeps the newest looks while they are few, and small beside the one that comes. */
 static void trim_looks(vv_library *l)
 {
     size_t bytes = 0;
@@ -141,8 +141,11 @@ static void trim_looks(vv_library *l)
     forget_looks(l, keep);
 }
 
-static void push_look(vv_library *l, look_entry *e)
+/* bytes: what the present look holds and the new one does not. */
+static void push_look(vv_library *l, look_entry *e, size_t bytes)
 {
+    if (l->present)
+        l->present->bytes = bytes;
     trim_looks(l);
     memmove(l->former + 1, l->former, l->former_count * sizeof *l->former);
     l->former[0] = e;
@@ -225,17 +228,15 @@ static vv_code keep_look(vv_library *l, vv_store *store, bool renews, vv_error *
     e->store = store;
     e->pub.store = store;
     vv_hex(e->pub.generation, store->generation, sizeof store->generation);
-    /* Whom it renews it replaces: what is counted is what the one before that did not have. */
-    unsigned older = renews ? 1 : 0;
-    e->bytes = sizeof *e + vv_store_bytes(store, older < l->former_count ? l->former[older]->store : NULL);
     e->refs = 1;
+    size_t bytes = l->present ? sizeof *e + vv_store_bytes(l->present->store, store) : 0;
     pthread_mutex_lock(&l->lock);
     e->place = l->place;
     e->place->refs++;
     if (renews)
         renew_look(l, e);
     else
-        push_look(l, e);
+        push_look(l, e, bytes);
     pthread_mutex_unlock(&l->lock);
     return VV_OK;
 }

@@ -126,7 +126,7 @@ static void count_streams(vv_store_use *u, const vv_store *store)
         u->unreadable += s->failed;
         u->executions += s->execution_count;
         for (size_t k = 0; k < s->execution_count; k++)
-            u->running += s->executions[k].status == VV_EXEC_RUNNING;
+            u->running += vv_stream_execution_at(s, k)->status == VV_EXEC_RUNNING;
         count_segments(&u->meta, &s->core->index->meta);
         count_segments(&u->data, &s->core->data);
     }

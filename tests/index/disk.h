@@ -105,7 +105,7 @@ static inline char *disk_text(disk *d, vv_source *source)
         const vv_stream *st = &s->streams[i];
         fprintf(f, "stream %02x data %" PRIu64 " %" PRIu64 "\n", st->euid.b[0], st->data_high, st->data_contiguous);
         for (size_t k = 0; k < st->execution_count; k++)
-            disk_fold_text(f, s, st, &st->executions[k]);
+            disk_fold_text(f, s, st, vv_stream_execution_at(st, k));
     }
     d->bytes_read = vv_source_bytes_read(source);
     vv_store_free(s);

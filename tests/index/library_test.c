@@ -31,7 +31,7 @@ static vv_wr digests_at(disk *d, const char *path)
         const vv_stream *s = &look->store->streams[i];
         for (size_t k = 0; k < s->execution_count; k++) {
             const vv_digest *digest;
-            ck_assert(vv_library_digest(l, look, s, &s->executions[k], &digest, &err) == VV_OK);
+            ck_assert(vv_library_digest(l, look, s, vv_stream_execution_at(s, k), &digest, &err) == VV_OK);
             vv_digest_put(&w, digest);
             vv_digest_release(l, digest);
         }
@@ -116,8 +116,8 @@ START_TEST(a_profile_after_its_digest)
     const vv_stream *s = vv_store_stream(look->store, &f.t.euid);
     const vv_digest *digest;
     const vv_profile *p;
-    ck_assert(vv_library_digest(l, look, s, s->executions, &digest, NULL) == VV_OK);
-    ck_assert(vv_library_profile(l, look, s, s->executions, &p, NULL) == VV_OK);
+    ck_assert(vv_library_digest(l, look, s, vv_stream_execution_at(s, 0), &digest, NULL) == VV_OK);
+    ck_assert(vv_library_profile(l, look, s, vv_stream_execution_at(s, 0), &p, NULL) == VV_OK);
     ck_assert_uint_eq(p->context_count, digest->contexts);
     ck_assert_uint_eq((uint64_t)digest->totals.calls, (uint64_t)vv_totals_of(p).calls);
     vv_profile_release(l, p);
@@ -239,7 +239,7 @@ START_TEST(bytes_that_lie)
     for (size_t k = 0; k < s->execution_count; k++) {
         const vv_digest *digest;
         vv_wr w = vv_wr_growing(1 << 20);
-        ck_assert(vv_library_digest(l, look, s, &s->executions[k], &digest, NULL) == VV_OK);
+        ck_assert(vv_library_digest(l, look, s, vv_stream_execution_at(s, k), &digest, NULL) == VV_OK);
         vv_digest_put(&w, digest);
         for (int round = 0; round < 20000; round++) {
             size_t n = test_below(&g, 3) ? w.len : test_below(&g, w.len + 1);
@@ -289,7 +289,7 @@ static void *ask_all(void *state)
         for (size_t k = 0; k < look->store->streams[i].execution_count; k++) {
             const vv_stream *s = &look->store->streams[i];
             const vv_digest *d;
-            ck_assert(vv_library_digest(a->l, look, s, &s->executions[k], &d, NULL) == VV_OK);
+            ck_assert(vv_library_digest(a->l, look, s, vv_stream_execution_at(s, k), &d, NULL) == VV_OK);
             a->calls += (uint64_t)d->totals.calls;
             vv_digest_release(a->l, d);
         }

@@ -94,8 +94,8 @@ START_TEST(live_streams)
     vv_store *s = dir_open(&d, NULL);
     const vv_stream *st = &s->streams[0];
     ck_assert(st->alive && !st->failed);
-    ck_assert_str_eq(vv_index_state_name(st->executions[0].index_state), live_states[_i].state);
-    ck_assert_str_eq(vv_exec_status_name(st->executions[0].status), live_states[_i].status);
+    ck_assert_str_eq(vv_index_state_name(vv_stream_execution_at(st, 0)->index_state), live_states[_i].state);
+    ck_assert_str_eq(vv_exec_status_name(vv_stream_execution_at(st, 0)->status), live_states[_i].status);
     ck_assert_uint_eq(st->meta_decoded, live_states[_i].decoded);
     ck_assert_uint_eq(test_count_gaps(st), live_states[_i].gaps);
     /* Its death is a change, and turns the torn tail into a gap. */
@@ -284,13 +284,15 @@ START_TEST(looking_again)
     ck_assert(memcmp(b->generation, c->generation, 32) != 0);
     ck_assert_uint_eq(b->streams[0].data_contiguous, 1);
     ck_assert_uint_eq(c->streams[0].data_contiguous, 2);
-    ck_assert_ptr_eq(b->streams[0].executions, c->streams[0].executions); /* only data has come */
+    /* Only data has come. */
+    ck_assert_ptr_eq(vv_stream_execution_at(&b->streams[0], 0), vv_stream_execution_at(&c->streams[0], 0));
     vv_meta_record end = test_ended(&t, 1, 1, 2, 2);
     test_store_meta(&t, 2, 2, &end, 1);
     dir_write(&d, t.paths[3], t.bytes[3].buf, t.bytes[3].len);
     vv_store *e = dir_open(&d, c);
     vv_store_free(b);
-    ck_assert(!c->streams[0].executions[0].has_end && e->streams[0].executions[0].has_end);
+    ck_assert(!vv_stream_execution_at(&c->streams[0], 0)->has_end);
+    ck_assert(vv_stream_execution_at(&e->streams[0], 0)->has_end);
     vv_store_free(c);
     t.store = e;
     ck_assert_uint_eq(e->streams[0].meta_contiguous, 2);

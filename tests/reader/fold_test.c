@@ -724,13 +724,13 @@ START_TEST(memory_is_bounded)
     for (size_t max = 1 << 12; max <= 1 << 22; max *= 2) {
         vv_budget budget;
         vv_budget_init(&budget, max);
-        vv_code rc = vv_fold_load(&f, t.store, s, &s->executions[0], &budget, &err);
+        vv_code rc = vv_fold_load(&f, t.store, s, vv_stream_execution_at(s, 0), &budget, &err);
         ck_assert(rc == VV_OK || rc == VV_ERR_LIMIT);
         if (rc == VV_OK) {
             ck_assert_uint_le(f->bytes, max);
             ck_assert_uint_eq(budget.used, f->bytes);
             /* One that has ended is loaded afresh, in the same room. */
-            ck_assert(vv_fold_advance(&f, t.store, s, &s->executions[0], &err) == VV_OK);
+            ck_assert(vv_fold_advance(&f, t.store, s, vv_stream_execution_at(s, 0), &err) == VV_OK);
             ck_assert_uint_eq(budget.used, f->bytes);
             vv_fold_free(f);
         }

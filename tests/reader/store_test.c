@@ -62,9 +62,10 @@ START_TEST(index_states)
     const vv_stream *s = &test_store_open(&t)->streams[0];
     ck_assert(!s->failed && !s->alive);
     ck_assert_uint_eq(s->execution_count, 1);
-    ck_assert_msg(strcmp(vv_index_state_name(s->executions[0].index_state), states[_i].state) == 0, "%s is %s",
-                  states[_i].plane, vv_index_state_name(s->executions[0].index_state));
-    ck_assert_str_eq(vv_exec_status_name(s->executions[0].status), states[_i].status);
+    const vv_execution *x = vv_stream_execution_at(s, 0);
+    ck_assert_msg(strcmp(vv_index_state_name(x->index_state), states[_i].state) == 0, "%s is %s", states[_i].plane,
+                  vv_index_state_name(x->index_state));
+    ck_assert_str_eq(vv_exec_status_name(x->status), states[_i].status);
     ck_assert_uint_eq(s->meta_decoded, states[_i].decoded);
     ck_assert_uint_eq(s->meta_contiguous, states[_i].contiguous);
     ck_assert_uint_eq(test_count_gaps(s), states[_i].gaps);
@@ -136,8 +137,8 @@ START_TEST(engines_are_listed_as_met)
     test_store_meta(&t, 2, 0, later, VV_ARRAY_LEN(later));
     const vv_stream *s = &test_store_open(&t)->streams[0];
     ck_assert_uint_eq(s->engine_count, 3);
-    ck_assert_ptr_eq(s->executions[0].first_engine, &s->engines[0]);
-    ck_assert_ptr_eq(s->executions[0].engine, &s->engines[1]);
+    ck_assert_ptr_eq(vv_stream_execution_at(s, 0)->first_engine, &s->engines[0]);
+    ck_assert_ptr_eq(vv_stream_execution_at(s, 0)->engine, &s->engines[1]);
     ck_assert(s->has_header && s->header.pid == 7);
     uint64_t unix_ns;
     ck_assert(vv_stream_unix_ns(s, 5, &unix_ns) && unix_ns == 1005);
@@ -319,7 +320,7 @@ START_TEST(flipped_bits)
             ck_assert_mem_eq(again->generation, t.store->generation, 32);
             for (size_t i = 0; i < s->execution_count; i++) {
                 vv_fold *f;
-                ck_assert(vv_fold_load(&f, t.store, s, &s->executions[i], NULL, NULL) == VV_OK);
+                ck_assert(vv_fold_load(&f, t.store, s, vv_stream_execution_at(s, i), NULL, NULL) == VV_OK);
                 ck_assert(!f->failed || f->error.name);
                 vv_fold_free(f);
             }
@@ -473,10 +474,11 @@ START_TEST(health_plane)
     const vv_stream *s = &store->streams[0];
     ck_assert(!s->failed && s->execution_count == 3 && s->meta_gap_count == 0);
     uint64_t v;
-    ck_assert(s->executions[0].has_terms && vv_health_find(&s->executions[0].terms, "invocations_attempted", &v));
+    const vv_execution *first = vv_stream_execution_at(s, 0), *second = vv_stream_execution_at(s, 1);
+    ck_assert(first->has_terms && vv_health_find(&first->terms, "invocations_attempted", &v));
     ck_assert_uint_eq(v, 11);
-    ck_assert(!s->executions[1].has_terms && s->executions[1].index_state == VV_INDEX_COMPLETE);
-    ck_assert(!s->executions[2].has_terms);
+    ck_assert(!second->has_terms && second->index_state == VV_INDEX_COMPLETE);
+    ck_assert(!vv_stream_execution_at(s, 2)->has_terms);
     uint8_t generation[32];
     memcpy(generation, store->generation, sizeof generation);
     test_store_done(&t);
@@ -484,7 +486,7 @@ START_TEST(health_plane)
     test_store_begin(&t);
     test_store_meta(&t, 1, 0, m, VV_ARRAY_LEN(m));
     store = test_store_open(&t);
-    ck_assert(store->streams[0].execution_count == 3 && !store->streams[0].executions[0].has_terms);
+    ck_assert(store->streams[0].execution_count == 3 && !vv_stream_execution_at(&store->streams[0], 0)->has_terms);
     ck_assert_mem_eq(generation, store->generation, sizeof generation);
     test_store_done(&t);
 }

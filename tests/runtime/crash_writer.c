@@ -131,9 +131,9 @@ static int verify(const char *root)
             bad = complain("a group without a start", NULL);
         free(orphans);
         for (size_t k = 0; k < s->execution_count; k++) {
-            bad |= judge_execution(&l, s, &s->executions[k]);
-            ended += s->executions[k].has_end;
-            open += !s->executions[k].has_end;
+            bad |= judge_execution(&l, s, vv_stream_execution_at(s, k));
+            ended += vv_stream_execution_at(s, k)->has_end;
+            open += !vv_stream_execution_at(s, k)->has_end;
         }
     }
     printf("%zu streams, %zu ended, %zu abandoned\n", l.store->stream_count, ended, open);

@@ -200,7 +200,7 @@ START_TEST(gate_equations_under_load)
     uint64_t lost = 0, checked = 0;
     const vv_stream *stream = &seen.store->streams[0];
     for (size_t i = 0; i < stream->execution_count; i++) {
-        if (!stream->executions[i].has_terms)
+        if (!vv_stream_execution_at(stream, i)->has_terms)
             continue;
         look_fold(&seen, 0, i);
         check_execution(&seen, l.seed, &lost);

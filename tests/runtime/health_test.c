@@ -257,7 +257,7 @@ START_TEST(many_ends)
     assert_ledger(r.g.store.root);
     ck_assert_uint_eq(l->stream->execution_count, ROOTS);
     for (size_t i = 0; i < ROOTS; i++)
-        ck_assert(l->stream->executions[i].has_terms);
+        ck_assert(vv_stream_execution_at(l->stream, i)->has_terms);
     rig_remove(&r.g);
 }
 END_TEST

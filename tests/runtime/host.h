@@ -135,7 +135,7 @@ static inline void look_fold(look *l, size_t stream, size_t execution)
     l->stream = &l->store->streams[stream];
     ck_assert_msg(!l->stream->failed, "%s", l->stream->error.msg);
     ck_assert_uint_gt(l->stream->execution_count, execution);
-    l->execution = &l->stream->executions[execution];
+    l->execution = vv_stream_execution_at(l->stream, execution);
     vv_fold_free(l->fold);
     vv_function_table_done(&l->table);
     ck_assert_msg(vv_fold_load(&l->fold, l->store, l->stream, l->execution, NULL, &err) == VV_OK, "%s", err.msg);

@@ -286,8 +286,8 @@ START_TEST(gate_churned_slots)
     ck_assert_uint_eq(stream->execution_count, begun + dropped);
     unsigned by_status[8] = {0};
     for (size_t i = 0; i < stream->execution_count; i++) {
-        ck_assert_int_eq(stream->executions[i].index_state, VV_INDEX_COMPLETE);
-        by_status[stream->executions[i].status & 7]++;
+        ck_assert_int_eq(vv_stream_execution_at(stream, i)->index_state, VV_INDEX_COMPLETE);
+        by_status[vv_stream_execution_at(stream, i)->status & 7]++;
     }
     ck_assert_uint_eq(by_status[VV_EXEC_SUCCEEDED & 7], begun);
     ck_assert_uint_eq(by_status[VV_EXEC_ABANDONED & 7], dropped);

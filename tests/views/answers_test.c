@@ -41,7 +41,7 @@ START_TEST(parameters_come_before_the_load)
     uint64_t before = vv_source_bytes_read(seen->store->source);
     const vv_param p = {vv_cstr(early[_i].name), vv_cstr(early[_i].value)};
     char id[VV_THREAD_TEXT];
-    vv_thread_text(id, &seen->store->streams[0].executions[0].root);
+    vv_thread_text(id, &vv_stream_execution_at(&seen->store->streams[0], 0)->root);
     vv_query q = {.library = l, .look = seen, .params = &p, .param_count = p.name.p != NULL, .id = vv_cstr(id),
                   .sub = vv_cstr("1.1")};
     vv_answer a;

@@ -61,7 +61,7 @@ static vv_code load(rig *r, unsigned i, const vv_profile **ret)
 {
     const vv_stream *s = &r->look->store->streams[0];
     vv_error err = {0};
-    vv_code rc = vv_library_profile(r->l, r->look, s, &s->executions[i], ret, &err);
+    vv_code rc = vv_library_profile(r->l, r->look, s, vv_stream_execution_at(s, i), ret, &err);
     ck_assert(rc == VV_OK || rc == VV_ERR_LIMIT);
     return rc;
 }
@@ -145,14 +145,15 @@ START_TEST(a_digest_of_what_is_too_large)
     const vv_stream *s = &r.look->store->streams[0];
     ck_assert(load(&r, 0, &held) == VV_OK);
     for (int i = 0; i < 2; i++) {
-        ck_assert(vv_library_digest(r.l, r.look, s, &s->executions[1], &d, &err) == VV_OK);
+        ck_assert(vv_library_digest(r.l, r.look, s, vv_stream_execution_at(s, 1), &d, &err) == VV_OK);
         ck_assert(!d->known && d->data_state == VV_DATA_ERROR && d->evidence.verdict == VV_VERDICT_PARTIAL);
         ck_assert_uint_eq(d->evidence.issues_total, 1);
         ck_assert_str_eq(d->evidence.issues[0].error, "LimitExceeded");
         vv_digest_release(r.l, d);
     }
     vv_profile_release(r.l, held);
-    ck_assert(vv_library_digest(r.l, r.look, s, &s->executions[1], &d, &err) == VV_OK); /* there is room now */
+    /* There is room now. */
+    ck_assert(vv_library_digest(r.l, r.look, s, vv_stream_execution_at(s, 1), &d, &err) == VV_OK);
     ck_assert(d->known);
     vv_digest_release(r.l, d);
     close_rig(&r);

@@ -168,10 +168,10 @@ START_TEST(terms_come_before_their_end)
         test_commit_data(r.root, &other, 1);
     const vv_look *between = look(&r);
     ck_assert_uint_eq(r.told, _i == 0 ? 2 : 1);
-    ck_assert(!between->store->streams[0].executions[0].has_terms);
+    ck_assert(!vv_stream_execution_at(&between->store->streams[0], 0)->has_terms);
     ck_assert_uint_eq(between->store->streams[0].core->index->health.count, 1);
     commit_end(&r, &e);
-    const vv_execution *x = &look(&r)->store->streams[0].executions[0];
+    const vv_execution *x = vv_stream_execution_at(&look(&r)->store->streams[0], 0);
     uint64_t v = 0;
     ck_assert(x->has_end && x->has_terms && vv_health_find(&x->terms, "invocations_attempted", &v));
     ck_assert_uint_eq(v, 7);
