@@ -44,17 +44,12 @@ static bool segments_stamp(vv_query *q, char out[VV_ROUTE_STAMP])
         snprintf(out, VV_ROUTE_STAMP, "%s", q->look->generation);
         return true;
     }
-    uint8_t sum[VV_SHA256_BYTES], b[2 * 8];
+    uint8_t sum[VV_SHA256_BYTES], b[8];
     vv_sha256_ctx c;
     vv_sha256_init(&c);
     vv_sha256_update(&c, q->look->generation, strlen(q->look->generation));
-    for (size_t i = 0; i < f.list->count; i++) {
-        vv_seg room;
-        const vv_seg *s = vv_seg_at(f.list, i, &room);
-        vv_put64(b, s->sequence);
-        vv_put64(b + 8, s->mark);
-        vv_sha256_update(&c, b, sizeof b);
-    }
+    vv_put64(b, vv_seg_list_stamp(f.list, 0, UINT64_MAX));
+    vv_sha256_update(&c, b, sizeof b);
     vv_sha256_final(&c, sum);
     vv_hex(out, sum, sizeof sum);
     return true;
