@@ -42,7 +42,7 @@ typedef struct {
 /* Where the segments of lists that follow each other stand. A list looks at no more of them than it counts. */
 struct vv_seg_array {
     unsigned refs; /* atomic */
-    size_t used, cap, count; /* entries, and segments in them: the newest list's */
+    size_t used, cap; /* entries: the newest list's */
     entry e[];
 };
 
@@ -373,7 +373,7 @@ static bool pack_put(pack *p, const vv_seg *s)
     return true;
 }
 
-/* One with the first n of p's, and room for as many as that. NULL without memory. */
+/* A pack like p with its first n segments; NULL without memory. */
 static pack *pack_with(const pack *p, size_t n)
 {
     pack *copy = pack_new(p->first, p->recalled, p->cap);
@@ -394,29 +394,10 @@ static struct vv_seg_array *array_with(const vv_seg_list *l, size_t n)
     struct vv_seg_array *a = malloc(sizeof *a + cap * sizeof *a->e);
     if (!a)
         return NULL;
-    *a = (struct vv_seg_array){.refs = 1, .used = entries, .cap = cap, .count = n};
+    *a = (struct vv_seg_array){.refs = 1, .used = entries, .cap = cap};
     for (size_t i = 0; i < entries; i++)
         a->e[i] = entry_ref(&l->array->e[i]);
     return a;
-}
-
-/* Does the pack that the first n segments end with hold more than those? Then it can't be gone on with. */
-static bool is_cut(const vv_seg_list *l, size_t n)
-{
-    const entry *e = n ? &l->array->e[entry_of(l, n - 1)] : NULL;
-    return e && e->pack && e->pack->used > n - e->at;
-}
-
-/* An own pack for the last entry of an array that nobody else has, instead of one that is cut. */
-static bool mend_cut(struct vv_seg_array *a)
-{
-    entry *e = &a->e[a->used - 1];
-    pack *p = pack_with(e->pack, a->count - e->at);
-    if (!p)
-        return false;
-    pack_unref(e->pack);
-    e->pack = p;
-    return true;
 }
 
 /* The list that is being made: its array is its own, or it is the newest in it. */
@@ -457,25 +438,40 @@ static vv_code append_packed(vv_seg_list *l, const vv_seg *s, vv_error *err)
 
 static vv_code append(vv_seg_list *l, vv_seg *s, vv_error *err)
 {
-    vv_code rc;
-    if (can_be_packed(s)) {
-        rc = append_packed(l, s, err);
-    } else {
-        const entry alone = {.seg = s};
+    bool packs = can_be_packed(s);
+    const entry alone = {.seg = s};
+    vv_code rc = packs ? append_packed(l, s, err) : add_entry(l, alone, err);
+    if (rc != VV_OK)
+        return rc;
+    if (!packs)
         entry_ref(&alone);
-        rc = add_entry(l, alone, err);
-        if (rc != VV_OK)
-            vv_seg_unref(s);
-    }
-    if (rc == VV_OK)
-        l->array->count = ++l->count;
-    return rc;
+    l->count++;
+    return VV_OK;
 }
 
-/* Are they all of an array's segments? Then what follows is put behind them, where only a newer list looks. */
+/* Does the pack that the first n segments end with hold more than those? Then nothing can be put behind them in it. */
+static bool is_cut(const vv_seg_list *l, size_t n)
+{
+    const entry *e = n ? &l->array->e[entry_of(l, n - 1)] : NULL;
+    return e && e->pack && e->pack->used > n - e->at;
+}
+
+/* Its last entry, with n segments of a pack that is cut, gets a pack of its own. Nobody else has the array yet. */
+static bool mend_cut(struct vv_seg_array *a, size_t n)
+{
+    entry *e = &a->e[a->used - 1];
+    pack *p = pack_with(e->pack, n - e->at);
+    if (!p)
+        return false;
+    pack_unref(e->pack);
+    e->pack = p;
+    return true;
+}
+
+/* No newer list has anything behind the first n segments where they stand, but for what is in a pack that is cut. */
 static bool is_newest(const vv_seg_list *l, size_t n)
 {
-    return l->array && l->count == n && l->array->count == n && l->array->used == l->entries;
+    return l->array && l->count == n && l->array->used == l->entries;
 }
 
 vv_code vv_seg_list_extend(vv_seg_list *ret, const vv_seg_list *former, size_t n, vv_seg *const *tail, size_t count,
@@ -487,7 +483,7 @@ vv_code vv_seg_list_extend(vv_seg_list *ret, const vv_seg_list *former, size_t n
         __atomic_fetch_add(&l.array->refs, 1, __ATOMIC_RELAXED);
     else
         l.array = array_with(former, n);
-    if (!l.array || (cut && !mend_cut(l.array))) {
+    if (!l.array || (cut && !mend_cut(l.array, n))) {
         array_unref(l.array);
         return vv_fail(err, VV_ERR_NOMEM, "no memory for the list of segments");
     }

@@ -312,6 +312,31 @@ START_TEST(those_that_stand_alone_take_little)
 }
 END_TEST
 
+/* Sequences may go on to the last number there is, and nothing begins again at zero. */
+START_TEST(the_last_sequence_is_one_of_them)
+{
+    static const vv_seg_list nothing;
+    enum { COUNT = 20 };
+    const uint64_t first = UINT64_MAX - COUNT + 1;
+    vv_seg *tail[COUNT], room;
+    vv_seg_list list;
+    for (uint64_t i = 0; i < COUNT; i++)
+        tail[i] = seg_of(&(fact){.sequence = first + i, .mark = (uint32_t)i, .groups = 1, .key = {7}, .len = {200}});
+    ck_assert(vv_seg_list_extend(&list, &nothing, 0, tail, COUNT, NULL) == VV_OK);
+    uint64_t sum = 0;
+    for (size_t i = 0; i < COUNT; i++) {
+        ck_assert(vv_seg_at(&list, i, &room)->sequence == first + i && vv_seg_run_at(&list, i).first == first + i);
+        ck_assert_uint_eq(vv_seg_list_from(&list, first + i), i);
+        ck_assert_uint_ne(vv_seg_list_stamp(&list, first + i, first + i), 0);
+        sum += vv_seg_list_stamp(&list, first + i, first + i);
+    }
+    ck_assert_uint_eq(vv_seg_list_from(&list, 0), 0);
+    ck_assert_uint_eq(vv_seg_list_stamp(&list, 0, UINT64_MAX), sum);
+    ck_assert_uint_eq(vv_seg_list_stamp(&list, UINT64_MAX, 0), 0);
+    vv_seg_list_done(&list);
+}
+END_TEST
+
 typedef struct {
     char dir[TEST_DIR], root[TEST_DIR + 2];
     test_store t;
@@ -629,6 +654,7 @@ int main(void)
     tcase_add_test(t, without_memory_lists_say_what_they_said);
     tcase_add_test(t, a_day_is_packed);
     tcase_add_test(t, those_that_stand_alone_take_little);
+    tcase_add_test(t, the_last_sequence_is_one_of_them);
     tcase_add_test(t, lists_follow_their_files);
     tcase_add_test(t, what_is_told_of_again_changes_nothing);
     tcase_add_test(t, files_that_grow_and_shrink_are_told_of);
