@@ -99,28 +99,27 @@ static start run(const char *dir, const char *index)
     vv_error err = {0};
     vv_library *l;
     const vv_look *look;
-    vv_found *list;
-    size_t n;
-    const vv_index_options o = {.path = index};
+    const vv_order *o;
+    const vv_index_options options = {.path = index};
     start ret = {0};
     bench_must(vv_library_open(&l, dir, (size_t)512 << 20, 0, &err), &err);
     if (index)
-        bench_must(vv_library_use_index(l, &o, &err), &err);
+        bench_must(vv_library_use_index(l, &options, &err), &err);
     uint64_t from = bench_now_ns();
     bench_must(vv_library_look(l, &look, &err), &err);
     uint64_t looked = bench_now_ns();
-    bench_must(vv_list_executions(look, &list, &n, &err), &err);
-    for (size_t i = 0; i < n && i < PAGE; i++) {
+    bench_must(vv_library_order(l, look, &o, &err), &err);
+    for (size_t i = 0; i < o->count && i < PAGE; i++) {
         const vv_digest *d;
-        bench_must(vv_library_digest(l, look, list[i].stream, list[i].execution, &d, &err), &err);
+        bench_must(vv_library_digest(l, look, o->items[i].stream, o->items[i].execution, &d, &err), &err);
         ret.sum = ret.sum * 31 + d->contexts + (uint64_t)d->totals.calls;
         vv_digest_release(l, d);
     }
     ret.page_s = (double)(bench_now_ns() - looked) / 1e9;
     ret.look_s = (double)(looked - from) / 1e9;
     ret.data_bytes = vv_source_bytes_read(look->store->source) - meta_bytes_of(look->store);
-    ret.sum += n << 32;
-    free(list);
+    ret.sum += o->count << 32;
+    vv_order_unref(o);
     vv_look_release(l, look);
     vv_library_close(l);
     return ret;

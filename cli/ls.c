@@ -54,29 +54,28 @@ static int print_table(vv_library *l, const vv_look *look, uint64_t limit)
                                             {"DURATION", true}, {"CALLS", true}, {"ERRORS", true}, {"ENTRY", false},
                                             {"SOURCE", false}};
     vv_error err = {0};
-    vv_found *list;
-    size_t n;
+    const vv_order *o;
     vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
-    if (!t || vv_list_executions(look, &list, &n, &err) != VV_OK) {
+    if (!t || vv_library_order(l, look, &o, &err) != VV_OK) {
         vv_cli_table_free(t);
         return vv_cli_fail(VV_EXIT_LIMIT, "no memory for the list");
     }
     vv_code rc = VV_OK;
-    for (size_t i = 0; i < n && i < limit && rc == VV_OK; i++) {
+    for (size_t i = 0; i < o->count && i < limit && rc == VV_OK; i++) {
         const vv_digest *d;
-        rc = vv_library_digest(l, look, list[i].stream, list[i].execution, &d, &err);
+        rc = vv_library_digest(l, look, o->items[i].stream, o->items[i].execution, &d, &err);
         if (rc != VV_OK)
             break;
-        add_row(t, &list[i], d);
+        add_row(t, &o->items[i], d);
         vv_digest_release(l, d);
     }
-    if (rc == VV_OK && n)
+    if (rc == VV_OK && o->count)
         vv_cli_table_print(t);
-    if (rc == VV_OK && n > limit)
-        printf("%zu more; --limit shows them\n", n - (size_t)limit);
-    print_hint(n, look);
+    if (rc == VV_OK && o->count > limit)
+        printf("%zu more; --limit shows them\n", o->count - (size_t)limit);
+    print_hint(o->count, look);
     vv_cli_table_free(t);
-    free(list);
+    vv_order_unref(o);
     return rc == VV_OK ? VV_EXIT_OK : vv_cli_fail_error(&err, "store", NULL);
 }
 

@@ -83,25 +83,24 @@ vv_code vv_context_find(const vv_context_view *c, vv_query *q, vv_found *ret, vv
 {
     if (vv_query_value(q, "execution"))
         return vv_query_scope(q, ret, err);
-    vv_found *list;
-    size_t n;
+    const vv_order *o;
     uint64_t unknown = 0;
-    vv_code rc = vv_list_executions(q->look, &list, &n, err);
+    vv_code rc = vv_library_order(q->library, q->look, &o, err);
     if (rc != VV_OK)
         return rc;
     q->match_count = 0;
-    for (size_t i = 0; i < n && rc == VV_OK && q->match_count < VV_QUERY_MATCHES; i++) {
+    for (size_t i = 0; i < o->count && rc == VV_OK && q->match_count < VV_QUERY_MATCHES; i++) {
         bool held, known;
-        rc = holds(c, q, &list[i], &held, &known, err);
+        rc = holds(c, q, &o->items[i], &held, &known, err);
         if (rc != VV_OK)
             break;
         unknown += !known;
         if (!held)
             continue;
-        *ret = list[i];
-        q->matches[q->match_count++] = list[i].execution->root;
+        *ret = o->items[i];
+        q->matches[q->match_count++] = o->items[i].execution->root;
     }
-    free(list);
+    vv_order_unref(o);
     if (rc != VV_OK || q->match_count == 1)
         return rc;
     q->parameter = q->match_count ? "execution" : "key";

@@ -85,30 +85,31 @@ static void page_done(vv_query *q, page *p)
     free(p->items);
 }
 
-static vv_code collect(vv_query *q, const filter *f, const vv_found *list, size_t n, page *ret, vv_error *err)
+static vv_code collect(vv_query *q, const filter *f, const vv_order *o, page *ret, vv_error *err)
 {
     uint8_t position[VV_FOUND_PLACE];
     bool has_cursor;
     vv_code rc = vv_query_cursor(q, "executions", position, sizeof position, &has_cursor, err);
     if (rc != VV_OK)
         return rc;
-    ret->items = malloc((f->limit < n ? f->limit : n) * sizeof *ret->items + 1);
+    ret->items = malloc((f->limit < o->count ? f->limit : o->count) * sizeof *ret->items + 1);
     if (!ret->items)
         return vv_fail(err, VV_ERR_NOMEM, "no memory for a page");
-    for (size_t i = 0; i < n; i++) {
-        if ((has_cursor && !after_position(position, &list[i])) || !index_matches(f, &list[i]))
+    for (size_t i = 0; i < o->count; i++) {
+        const vv_found *x = &o->items[i];
+        if ((has_cursor && !after_position(position, x)) || !index_matches(f, x))
             continue;
         if (ret->count == f->limit && !f->text) {
             ret->more = true;
             break;
         }
         const vv_digest *d;
-        rc = vv_library_digest(q->library, q->look, list[i].stream, list[i].execution, &d, err);
+        rc = vv_library_digest(q->library, q->look, x->stream, x->execution, &d, err);
         if (rc != VV_OK)
             return rc;
-        bool match = !f->text || f->text->n == 0 || vv_execution_word(list[i].execution, d, *f->text);
+        bool match = !f->text || f->text->n == 0 || vv_execution_word(x->execution, d, *f->text);
         if (match && ret->count < f->limit) {
-            ret->items[ret->count++] = (item){list[i], d};
+            ret->items[ret->count++] = (item){*x, d};
             continue;
         }
         vv_digest_release(q->library, d);
@@ -149,22 +150,21 @@ static void page_json(vv_json *j, const vv_query *q, const page *p, const vv_evi
 vv_code vv_view_executions(vv_json *j, vv_query *q, vv_error *err)
 {
     filter f;
-    vv_found *list;
-    size_t n;
+    const vv_order *o;
     vv_code rc = read_filter(q, &f, err);
     if (rc == VV_OK)
-        rc = vv_list_executions(q->look, &list, &n, err);
+        rc = vv_library_order(q->library, q->look, &o, err);
     if (rc != VV_OK)
         return rc;
     page p = {0};
     vv_evidence e = {0};
-    rc = collect(q, &f, list, n, &p, err);
+    rc = collect(q, &f, o, &p, err);
     if (rc == VV_OK)
         rc = page_evidence(q, &p, &e, err);
     if (rc == VV_OK)
         page_json(j, q, &p, &e);
     vv_evidence_done(&e);
     page_done(q, &p);
-    free(list);
+    vv_order_unref(o);
     return rc;
 }

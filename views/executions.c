@@ -25,45 +25,6 @@ void vv_time_text(char out[VV_TIME_TEXT], uint64_t unix_ns)
     snprintf(out + n, VV_TIME_TEXT - n, ".%09uZ", (unsigned)(unix_ns % 1000000000u));
 }
 
-int vv_found_newest_first(const void *a, const void *b)
-{
-    const vv_found *x = a, *y = b;
-    if (x->has_time != y->has_time)
-        return x->has_time ? -1 : 1;
-    if (x->unix_ns != y->unix_ns)
-        return x->unix_ns > y->unix_ns ? -1 : 1;
-    return -memcmp(x->execution->root.b, y->execution->root.b, sizeof x->execution->root.b);
-}
-
-static vv_found found(const vv_stream *s, const vv_execution *x)
-{
-    vv_found f = {.stream = s, .execution = x};
-    f.has_time = x->has_start && vv_stream_unix_ns(s, x->started_ns, &f.unix_ns);
-    if (!f.has_time)
-        f.unix_ns = 0;
-    return f;
-}
-
-vv_code vv_list_executions(const vv_look *look, vv_found **ret, size_t *ret_count, vv_error *err)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < look->store->stream_count; i++)
-        n += look->store->streams[i].execution_count;
-    vv_found *list = malloc((n ? n : 1) * sizeof *list);
-    if (!list)
-        return vv_fail(err, VV_ERR_NOMEM, "no memory for a list of %zu executions", n);
-    size_t at = 0;
-    for (size_t i = 0; i < look->store->stream_count; i++) {
-        const vv_stream *s = &look->store->streams[i];
-        for (size_t k = 0; k < s->execution_count; k++)
-            list[at++] = found(s, vv_stream_execution_at(s, k));
-    }
-    qsort(list, n, sizeof *list, vv_found_newest_first);
-    *ret = list;
-    *ret_count = n;
-    return VV_OK;
-}
-
 void vv_found_place(uint8_t out[VV_FOUND_PLACE], const vv_found *f)
 {
     out[0] = f->has_time;
@@ -94,30 +55,17 @@ static bool take_number(const char **p, const char *end, uint64_t *ret)
     return !(s.n > 1 && *s.p == '0') && vv_str_u64(s, ret);
 }
 
-vv_code vv_query_newest(vv_query *q, size_t n, vv_error *err)
-{
-    return n > 1 ? vv_list_executions(q->look, &q->newest, &q->newest_count, err) : VV_OK;
-}
-
-void vv_query_newest_done(vv_query *q)
-{
-    free(q->newest);
-    q->newest = NULL;
-}
-
 static vv_code find_latest(vv_query *q, uint64_t back, const char *name, vv_found *ret, vv_error *err)
 {
-    vv_found *list = q->newest;
-    size_t n = q->newest_count;
-    vv_code rc = list ? VV_OK : vv_list_executions(q->look, &list, &n, err);
+    const vv_order *o;
+    vv_code rc = vv_library_order(q->library, q->look, &o, err);
     if (rc != VV_OK)
         return rc;
-    if (back < n && list[back].has_time)
-        *ret = list[back];
+    if (back < o->count && o->items[back].has_time)
+        *ret = o->items[back];
     else
         rc = not_found(q, name, err);
-    if (!q->newest)
-        free(list);
+    vv_order_unref(o);
     return rc;
 }
 
@@ -135,7 +83,7 @@ static bool find_root(const vv_store *store, const vv_thread_ref *root, vv_found
         x = vv_stream_execution(s, root);
     }
     if (x)
-        *ret = found(s, x);
+        *ret = vv_found_of(s, x);
     return x != NULL;
 }
 
@@ -150,7 +98,7 @@ static vv_code find_short(vv_query *q, const uint8_t tail[4], uint64_t engine, u
             if (memcmp(x->root.b + 12, tail, 4) != 0 || vv_thread_engine(&x->root) != engine
                 || vv_thread_number(&x->root) != thread || q->match_count == VV_QUERY_MATCHES)
                 continue;
-            *ret = found(&store->streams[i], x);
+            *ret = vv_found_of(&store->streams[i], x);
             q->matches[q->match_count++] = x->root;
         }
     if (q->match_count == 0)

@@ -11,24 +11,11 @@ void vv_short_id(char out[VV_SHORT_ID], const vv_thread_ref *root);
 enum { VV_TIME_TEXT = 40 };
 void vv_time_text(char out[VV_TIME_TEXT], uint64_t unix_ns);
 
-typedef struct vv_found {
-    const vv_stream *stream;
-    const vv_execution *execution;
-    bool has_time;
-    uint64_t unix_ns; /* wall clock of the start */
-} vv_found;
-
 /*
  * The execution that id names: full id, short id, latest, latest~N. ARG where it is none of these, NOTFOUND,
  * AMBIGUOUS (with q->matches). name is the parameter to blame.
  */
 VV_MUST_CHECK vv_code vv_query_execution(vv_query *q, vv_str id, const char *name, vv_found *ret, vv_error *err);
-
-/*
- * Keeps the list that "latest" is looked up in, where more than one name will be: q may be asked n times. NOMEM.
- */
-VV_MUST_CHECK vv_code vv_query_newest(vv_query *q, size_t n, vv_error *err);
-void vv_query_newest_done(vv_query *q);
 
 /* The execution that the parameter "execution" names; it is needed. */
 VV_MUST_CHECK vv_code vv_query_scope(vv_query *q, vv_found *ret, vv_error *err);
@@ -46,12 +33,7 @@ void vv_loaded_release(vv_library *l, vv_loaded *x); /* accepts a zeroed one */
 /* NOTFOUND of what a parameter names; OK where the data is damaged, which can't be said to lack anything. */
 VV_MUST_CHECK vv_code vv_query_absent(vv_query *q, const vv_profile *p, const char *name, vv_error *err);
 
-/* The order of that list, as qsort takes it. */
-int vv_found_newest_first(const void *a, const void *b);
-/* All executions of the look, newest first, those of unknown start last. The caller frees. */
-VV_MUST_CHECK vv_code vv_list_executions(const vv_look *look, vv_found **ret, size_t *ret_count, vv_error *err);
-
-/* A place in that list: in one that is read again, what comes after is smaller. */
+/* A place in the order of executions: in one that is made again, what comes after is smaller. */
 enum { VV_FOUND_PLACE = 1 + 8 + 32 };
 void vv_found_place(uint8_t out[VV_FOUND_PLACE], const vv_found *f);
 /* Notes the streams of the look that can't be read: of their executions nothing is in the list. */

@@ -16,6 +16,7 @@
 enum {
     LOOKS = 1024,              /* former looks that as_of may name */
     LOOK_BYTES = 32 << 20,     /* memory of all former looks together */
+    ORDERS = 2,                /* looks whose executions are kept in order */
     PLACE_TRIES = 8,           /* of a store that is made, or replaced, while it is opened */
 };
 
@@ -24,6 +25,7 @@ typedef struct {
     vv_store *store;
     vv_place *place;
     unsigned refs; /* the library's own included */
+    vv_order *order; /* or NULL */
     size_t bytes;  /* of a former one: that it holds and the look after it does not */
 } look_entry;
 
@@ -45,6 +47,7 @@ struct vv_library {
     uint64_t looked_ns;
     look_entry *former[LOOKS]; /* newest first, the present one included */
     unsigned former_count;
+    look_entry *ordered[ORDERS]; /* who have an order, the newest first; or NULL */
     vv_sums *sums;
 };
 
@@ -106,11 +109,31 @@ uint64_t vv_library_due_ns(const vv_library *l)
     return atomic_load(&l->due_ns);
 }
 
+static void drop_order(vv_library *l, unsigned at)
+{
+    vv_order_unref(l->ordered[at]->order);
+    l->ordered[at]->order = NULL;
+    memmove(l->ordered + at, l->ordered + at + 1, (ORDERS - 1 - at) * sizeof(look_entry *));
+    l->ordered[ORDERS - 1] = NULL;
+}
+
+static void keep_order(vv_library *l, look_entry *e, vv_order *order)
+{
+    if (l->ordered[ORDERS - 1])
+        drop_order(l, ORDERS - 1);
+    memmove(l->ordered + 1, l->ordered, (ORDERS - 1) * sizeof(look_entry *));
+    l->ordered[0] = e;
+    e->order = order;
+}
+
 /* Gives the place to close, where that was its last user. */
-static vv_place *look_unref(look_entry *e)
+static vv_place *look_unref(vv_library *l, look_entry *e)
 {
     if (!e || --e->refs)
         return NULL;
+    for (unsigned i = 0; e->order && i < ORDERS; i++)
+        if (l->ordered[i] == e)
+            drop_order(l, i);
     vv_store_free(e->store);
     vv_place *last = vv_place_unref(e->place);
     free(e);
@@ -120,7 +143,7 @@ static vv_place *look_unref(look_entry *e)
 static void forget_looks(vv_library *l, unsigned keep)
 {
     while (l->former_count > keep)
-        vv_place_close(look_unref(l->former[--l->former_count])); /* not closed: the library is a user */
+        vv_place_close(look_unref(l, l->former[--l->former_count])); /* not closed: the library is a user */
     if (keep == 0 && l->present) {
         l->present = NULL;
         l->turns++;
@@ -157,7 +180,7 @@ static void push_look(vv_library *l, look_entry *e, size_t bytes)
 /* The same state, as far as anybody can see: of what is new (terms of an end to come) later looks must not lose it. */
 static void renew_look(vv_library *l, look_entry *e)
 {
-    vv_place_close(look_unref(l->present)); /* not closed: the library is a user */
+    vv_place_close(look_unref(l, l->present)); /* not closed: the library is a user */
     l->former[0] = e;
     l->present = e;
 }
@@ -356,9 +379,26 @@ void vv_look_release(vv_library *l, const vv_look *look)
     if (!look)
         return;
     pthread_mutex_lock(&l->lock);
-    vv_place *last = look_unref((look_entry *)look);
+    vv_place *last = look_unref(l, (look_entry *)look);
     pthread_mutex_unlock(&l->lock);
     vv_place_close(last);
+}
+
+vv_code vv_library_order(vv_library *l, const vv_look *look, const vv_order **ret, vv_error *err)
+{
+    look_entry *e = (look_entry *)look;
+    pthread_mutex_lock(&l->lock);
+    vv_order *o = e->order ? vv_order_ref(e->order) : NULL;
+    pthread_mutex_unlock(&l->lock);
+    vv_code rc = o ? VV_OK : vv_order_make(&o, look->store, err);
+    if (rc != VV_OK)
+        return rc;
+    pthread_mutex_lock(&l->lock);
+    if (!e->order)
+        keep_order(l, e, vv_order_ref(o));
+    pthread_mutex_unlock(&l->lock);
+    *ret = o;
+    return VV_OK;
 }
 
 static vv_shelf_item item_of(const vv_look *look, const vv_stream *stream, const vv_execution *execution)

@@ -10,6 +10,7 @@
 
 #include "index/index.h"
 #include "views/digest.h"
+#include "views/order.h"
 #include "views/sums.h"
 
 typedef struct vv_library vv_library;
@@ -57,6 +58,12 @@ VV_MUST_CHECK vv_code vv_library_look_at(vv_library *l, vv_str as_of, const vv_l
 /* One more holder of a look that the caller holds. */
 const vv_look *vv_look_hold(vv_library *l, const vv_look *look);
 void vv_look_release(vv_library *l, const vv_look *look);
+
+/*
+ * The executions of a look, for its holder; given back by vv_order_unref, before the look. It is made once for each of
+ * the looks that were asked last. NOMEM.
+ */
+VV_MUST_CHECK vv_code vv_library_order(vv_library *l, const vv_look *look, const vv_order **ret, vv_error *err);
 
 /* An execution loaded as of a look. */
 VV_MUST_CHECK vv_code vv_library_profile(vv_library *l, const vv_look *look, const vv_stream *stream,

@@ -28,8 +28,6 @@ typedef struct {
     vv_str id, sub, third; /* of the path, where a resource has one or more: "/executions/{id}/spans/{sub}" */
     vv_library *base_library; /* where executions of base= are, if in another store; NULL: in this one */
     const vv_look *base_look;
-    struct vv_found *newest; /* of the look, while several executions are looked up (views/executions.h) */
-    size_t newest_count;
 
     const char *parameter;                   /* the one at fault, after VV_ERR_ARG, NOTFOUND or AMBIGUOUS */
     vv_str named;                            /* the execution's id that was looked up last, so the one at fault */

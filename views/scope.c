@@ -43,11 +43,10 @@ static vv_code find_all(vv_query *q, const char *name, vv_found **ret, size_t *r
     vv_found *list = malloc((n + 1) * sizeof *list);
     if (!list)
         return no_memory(err);
-    vv_code rc = vv_query_newest(q, n, err);
+    vv_code rc = VV_OK;
     at = 0;
     for (size_t i = 0; i < n && rc == VV_OK; i++)
         rc = vv_query_execution(q, *vv_query_each(q, name, &at), name, &list[i], err);
-    vv_query_newest_done(q);
     if (rc != VV_OK) {
         free(list);
         return rc;

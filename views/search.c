@@ -252,18 +252,19 @@ vv_code vv_search(vv_query *q, vv_hit_fn *tell_hit, void *state, vv_search_resul
 {
     *ret = (vv_search_result){.tables = 0};
     vv_searching s = {.q = q, .tell = tell_hit, .state = state, .result = ret};
-    vv_found *list = NULL;
+    const vv_order *o = NULL;
     vv_code rc = read_query(&s, err);
     if (rc == VV_OK)
-        rc = vv_list_executions(q->look, &list, &s.count, err);
-    s.list = list;
+        rc = vv_library_order(q->library, q->look, &o, err);
+    s.list = o ? o->items : NULL;
+    s.count = o ? o->count : 0;
     if (rc == VV_OK && vv_search_wants(&s, VV_HIT_FUNCTION) && !(s.has_after && s.after[0]))
         rc = vv_search_functions(&s, err);
     if (rc == VV_OK && !s.more && !(s.only && s.type == VV_HIT_FUNCTION))
         rc = search_executions(&s, err);
     if (rc == VV_OK)
         rc = note_damage(&s, err);
-    free(list);
+    vv_order_unref(o);
     if (s.more)
         vv_query_cursor_text(q, "search", s.last, sizeof s.last, ret->next);
     return rc;

@@ -150,19 +150,18 @@ static vv_code search_one(search *s, const vv_found *f, const uint8_t position[V
 
 static vv_code search_all(search *s, vv_error *err)
 {
-    vv_found *list;
-    size_t n;
-    vv_code rc = vv_list_executions(s->q->look, &list, &n, err);
+    const vv_order *o;
+    vv_code rc = vv_library_order(s->q->library, s->q->look, &o, err);
     if (rc != VV_OK)
         return rc;
-    for (size_t i = 0; i < n && rc == VV_OK && !s->more; i++) {
+    for (size_t i = 0; i < o->count && rc == VV_OK && !s->more; i++) {
         uint8_t position[VV_FOUND_PLACE];
-        vv_found_place(position, &list[i]);
+        vv_found_place(position, &o->items[i]);
         int c = s->has_after ? memcmp(position, s->after, VV_FOUND_PLACE) : -1;
         if (c <= 0)
-            rc = search_one(s, &list[i], position, c == 0 ? s->after + VV_FOUND_PLACE : NULL, err);
+            rc = search_one(s, &o->items[i], position, c == 0 ? s->after + VV_FOUND_PLACE : NULL, err);
     }
-    free(list);
+    vv_order_unref(o);
     return rc == VV_OK ? vv_evidence_unreadable(s->evidence, s->q->look, err) : rc;
 }
 

@@ -126,6 +126,41 @@ START_TEST(former_looks_are_at_hand_beside_many_executions)
 }
 END_TEST
 
+/* The order of a look's executions is made once, and stays for who holds it. */
+START_TEST(looks_have_an_order)
+{
+    enum { COMMITS = 5 };
+    rig r;
+    begin(&r);
+    vv_euid e = test_euid(0x11);
+    test_commit_start(r.root, &e);
+    commit_starts(&r, &e, 10, 20);
+    const vv_look *looks[COMMITS];
+    const vv_order *first[COMMITS], *again;
+    for (uint64_t i = 0; i < COMMITS; i++) {
+        ck_assert(vv_library_look(r.l, &looks[i], NULL) == VV_OK);
+        ck_assert(vv_library_order(r.l, looks[i], &first[i], NULL) == VV_OK);
+        ck_assert(vv_library_order(r.l, looks[i], &again, NULL) == VV_OK);
+        ck_assert_ptr_eq(again, first[i]);
+        vv_order_unref(again);
+        test_commit_data(r.root, &e, i + 1);
+    }
+    for (size_t i = 0; i < COMMITS; i++) {
+        ck_assert(vv_library_order(r.l, looks[i], &again, NULL) == VV_OK);
+        const vv_order *both[] = {first[i], again};
+        for (size_t k = 0; k < 2; k++) {
+            ck_assert_uint_eq(both[k]->count, 21);
+            for (size_t n = 0; n < 21; n++) /* the last that started is the first */
+                ck_assert_uint_eq(vv_thread_number(&both[k]->items[n].execution->root), n < 20 ? 29 - n : 1);
+            ck_assert_ptr_eq(both[k]->items[0].stream, &looks[i]->store->streams[0]);
+            vv_order_unref(both[k]);
+        }
+        vv_look_release(r.l, looks[i]);
+    }
+    done(&r);
+}
+END_TEST
+
 static void commit_terms(const rig *r, const vv_euid *e)
 {
     char rel[VV_STREAM_PATH];
@@ -263,6 +298,7 @@ int main(void)
     TCase *c = test_case("live", 60);
     tcase_add_test(c, the_next_look_shows_what_was_committed);
     tcase_add_test(c, former_looks_are_at_hand_beside_many_executions);
+    tcase_add_test(c, looks_have_an_order);
     tcase_add_loop_test(c, terms_come_before_their_end, 0, 2);
     tcase_add_test(c, a_store_comes_goes_and_is_replaced);
     tcase_add_test(c, a_store_is_carried_off);
