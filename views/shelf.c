@@ -16,6 +16,13 @@ enum {
     DIGEST_SHARE = 4,    /* digests take at most that part of the budget */
 };
 
+/* Entries by last use. */
+typedef enum {
+    ALL,           /* that are listed */
+    WITH_PROFILES, /* of these */
+    LISTS,
+} list;
+
 typedef struct entry {
     uint8_t key[32];
     vv_thread_ref root;
@@ -25,8 +32,10 @@ typedef struct entry {
     vv_profile *profile;
     vv_digest *digest;
     unsigned refs; /* of profile, digest and waiters */
-    struct entry *next;           /* in its bucket */
-    struct entry *newer, *older;  /* by last use */
+    struct entry *next; /* in its bucket */
+    struct {
+        struct entry *newer, *older;
+    } by_use[LISTS];
 } entry;
 
 struct vv_shelf {
@@ -36,7 +45,9 @@ struct vv_shelf {
     pthread_cond_t loaded;
     entry *buckets[BUCKETS];
     entry *growing[BUCKETS]; /* by root: the newest one a bucket that had not ended, whose fold can go on */
-    entry *newest, *oldest;
+    struct {
+        entry *newest, *oldest;
+    } by_use[LISTS];
     size_t entries, digest_bytes;
 };
 
@@ -121,23 +132,27 @@ static entry **bucket_of(vv_shelf *sh, const uint8_t key[32])
     return &sh->buckets[vv_be32(key) % BUCKETS];
 }
 
-static void unlink_use(vv_shelf *sh, entry *e)
+static void unlink_use(vv_shelf *sh, entry *e, list l)
 {
-    *(e->newer ? &e->newer->older : &sh->newest) = e->older;
-    *(e->older ? &e->older->newer : &sh->oldest) = e->newer;
-    e->newer = e->older = NULL;
+    entry *newer = e->by_use[l].newer, *older = e->by_use[l].older;
+    *(newer ? &newer->by_use[l].older : &sh->by_use[l].newest) = older;
+    *(older ? &older->by_use[l].newer : &sh->by_use[l].oldest) = newer;
+    e->by_use[l].newer = e->by_use[l].older = NULL;
 }
 
-static void link_newest(vv_shelf *sh, entry *e)
+static void link_newest(vv_shelf *sh, entry *e, list l)
 {
-    e->older = sh->newest;
-    e->newer = NULL;
-    *(sh->newest ? &sh->newest->newer : &sh->oldest) = e;
-    sh->newest = e;
+    entry *older = sh->by_use[l].newest;
+    e->by_use[l].older = older;
+    e->by_use[l].newer = NULL;
+    *(older ? &older->by_use[l].newer : &sh->by_use[l].oldest) = e;
+    sh->by_use[l].newest = e;
 }
 
-static void drop_profile(entry *e)
+static void drop_profile(vv_shelf *sh, entry *e)
 {
+    if (e->profile && e->listed)
+        unlink_use(sh, e, WITH_PROFILES);
     vv_profile_free(e->profile);
     e->profile = NULL;
 }
@@ -163,7 +178,7 @@ static void free_entry(vv_shelf *sh, entry *e)
     entry **growing = growing_of(sh, &e->root);
     if (*growing == e)
         *growing = NULL;
-    drop_profile(e);
+    drop_profile(sh, e);
     drop_digest(sh, e);
     free(e);
 }
@@ -174,25 +189,30 @@ static void unlist(vv_shelf *sh, entry *e)
     while (*at != e)
         at = &(*at)->next;
     *at = e->next;
-    unlink_use(sh, e);
+    unlink_use(sh, e, ALL);
+    if (e->profile)
+        unlink_use(sh, e, WITH_PROFILES);
     e->listed = false;
     sh->entries--;
 }
 
 /*
  * Gives memory back, oldest use first, until so many bytes are free: profiles, then what is known of executions
- * altogether. What somebody holds stays. True if there was something to give. Under the lock.
+ * altogether. What somebody holds stays. True if there was something to give. Looks at no more than it gives and what
+ * is held: each of a hundred thousand executions may call for it in turn. Under the lock.
  */
 static bool give_back(vv_shelf *sh, size_t n)
 {
     bool gave = false;
-    for (entry *e = sh->oldest; e && vv_budget_left(&sh->budget) < n; e = e->newer)
-        if (!e->refs && e->profile) {
-            drop_profile(e);
-            gave = true;
-        }
-    for (entry *e = sh->oldest, *newer; e && vv_budget_left(&sh->budget) < n; e = newer) {
-        newer = e->newer;
+    for (entry *e = sh->by_use[WITH_PROFILES].oldest, *newer; e && vv_budget_left(&sh->budget) < n; e = newer) {
+        newer = e->by_use[WITH_PROFILES].newer;
+        if (e->refs)
+            continue;
+        drop_profile(sh, e);
+        gave = true;
+    }
+    for (entry *e = sh->by_use[ALL].oldest, *newer; e && vv_budget_left(&sh->budget) < n; e = newer) {
+        newer = e->by_use[ALL].newer;
         if (e->refs)
             continue;
         unlist(sh, e);
@@ -220,8 +240,8 @@ static bool has_too_many(const vv_shelf *sh)
 
 static void trim_entries(vv_shelf *sh)
 {
-    for (entry *e = sh->oldest, *newer; e && has_too_many(sh); e = newer) {
-        newer = e->newer;
+    for (entry *e = sh->by_use[ALL].oldest, *newer; e && has_too_many(sh); e = newer) {
+        newer = e->by_use[ALL].newer;
         if (e->refs)
             continue;
         unlist(sh, e);
@@ -237,7 +257,9 @@ static entry *find_or_add(vv_shelf *sh, const uint8_t key[32])
     while (e && memcmp(e->key, key, sizeof e->key) != 0)
         e = e->next;
     if (e) {
-        unlink_use(sh, e);
+        unlink_use(sh, e, ALL);
+        if (e->profile)
+            unlink_use(sh, e, WITH_PROFILES);
     } else {
         e = calloc(1, sizeof *e);
         if (!e)
@@ -248,7 +270,9 @@ static entry *find_or_add(vv_shelf *sh, const uint8_t key[32])
         *bucket = e;
         sh->entries++;
     }
-    link_newest(sh, e);
+    link_newest(sh, e, ALL);
+    if (e->profile)
+        link_newest(sh, e, WITH_PROFILES);
     return e;
 }
 
@@ -376,6 +400,8 @@ static void settle(vv_shelf *sh, entry *e, const content *c, bool goes_on)
     if (c->profile) {
         c->profile->holder = e;
         e->profile = c->profile;
+        if (e->listed)
+            link_newest(sh, e, WITH_PROFILES);
         if (goes_on)
             *growing_of(sh, &e->root) = e;
     }
@@ -476,8 +502,8 @@ void vv_shelf_free(vv_shelf *sh)
 {
     if (!sh)
         return;
-    while (sh->oldest) {
-        entry *e = sh->oldest;
+    while (sh->by_use[ALL].oldest) {
+        entry *e = sh->by_use[ALL].oldest;
         unlist(sh, e);
         free_entry(sh, e);
     }

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""An execution of 100,000 recorded calls, thousands of errors and threads, page by page in bounded memory; speaks TAP.
+"""An execution of 100,000 recorded calls, thousands of errors and threads, page by page in bounded memory; and many
+executions of one process, each of which costs the same however many there are. Speaks TAP.
 
 usage: check_many.py VARVE
 """
@@ -17,6 +18,8 @@ from refstore import call_text, thread_text  # noqa: E402
 
 CALLS, THREADS, ERRORS, DEPTH, SEGMENTS = 100_000, 4_000, 3_000, 2_000, 8
 GROWTH = 8 * 1024  # KiB, whatever the pages
+FEW, CROWD, A_SEGMENT = 6_000, 36_000, 1_000  # executions
+CROWD_MIB = 128  # that of them which fills up; their summaries do not
 
 
 def contexts(program):
@@ -62,7 +65,6 @@ def build(root_directory, rng):
 
 
 def write(directory, euid, root, program, groups):
-    stream = os.path.join(directory, "streams", euid.hex())
     meta = [sb.MetaSegment(1, euid, 0, [
         [sb.STREAM_STARTED, {"pid": 1, "zero": 1_700_000_000 * 10**9, "version": "1", "arch": "any"}],
         [sb.ENGINE_STARTED, {"engine": 1, "program": program, "table": None, "revision": None, "source": None}],
@@ -71,6 +73,11 @@ def write(directory, euid, root, program, groups):
                 [sb.ROOT_ENDED, {"root": root, "ended": 9999, "status": 1, "flags": 0, "first": 1,
                                  "last": len(groups), "count": len(groups), "health": [0] * sb.HEALTH_COUNT}]])]
     data = [sb.DataSegment(at + 1, euid, [group]) for at, group in enumerate(groups)]
+    write_files(directory, euid, meta, data)
+
+
+def write_files(directory, euid, meta, data):
+    stream = os.path.join(directory, "streams", euid.hex())
     for plane, suffix, segments in (("meta", "bamlmeta", meta), ("data", "bamldata", data)):
         os.makedirs(os.path.join(stream, plane))
         for segment in segments:
@@ -118,18 +125,81 @@ def check(server, spans, threads, errors):
     yield "memory goes by the page: %s, then %s KiB" % (before, after), after - before < GROWTH
 
 
+def one_call(root, key, shape):
+    call = root + sb.u64(1)
+    return sb.Group(root, contexts=[[key, shape, [1, 1, 1, 0, 0, 0, 9, 0, 0, 0]]], facts=[
+        [sb.THREAD_START, {"thread": root, "parent": None, "spawn_call": None, "site": None, "started": 0, "kind": 0,
+                           "name": "worker"}],
+        [sb.SPAN_START, {"call": call, "parent": None, "thread": root, "context": key, "function": 1, "site": None,
+                         "edge": 0, "started": 0, "reasons": 1, "roles": 0, "annotation": None}],
+        [sb.SPAN_END, {"call": call, "ended": 9, "status": 0, "inclusive": 9}],
+        [sb.THREAD_END, {"thread": root, "ended": 9, "status": 0}]])
+
+
+def build_crowd(directory, rng, count):
+    """One process that ran so many executions of one call each."""
+    euid, program = rng.randbytes(16), rng.randbytes(16)
+    place = contexts(program)[0]
+    meta = [sb.MetaSegment(1, euid, 0, [
+        [sb.STREAM_STARTED, {"pid": 1, "zero": 1_700_000_000 * 10**9, "version": "1", "arch": "any"}],
+        [sb.ENGINE_STARTED, {"engine": 1, "program": program, "table": None, "revision": None, "source": None}]])]
+    data = []
+    for begin in range(0, count, A_SEGMENT):
+        roots = [euid + sb.u64(1) + sb.u64(at + 1) for at in range(begin, min(begin + A_SEGMENT, count))]
+        data.append(sb.DataSegment(len(data) + 1, euid, [one_call(root, *place) for root in roots]))
+        records = []
+        for root in roots:
+            records += [[sb.ROOT_STARTED, {"root": root, "started": 0, "runtime_id": bytes(16)}],
+                        [sb.ROOT_ENDED, {"root": root, "ended": 9, "status": 0, "flags": 0, "first": len(data),
+                                         "last": len(data), "count": 1, "health": [0] * sb.HEALTH_COUNT}]]
+        meta.append(sb.MetaSegment(len(meta) + 1, euid, len(data), records))
+    write_files(directory, euid, meta, data)
+
+
+def cost_of_all(varve, scratch, count):
+    """What it takes to look at each of so many executions, in ticks of a processor, and how many there were."""
+    directory = os.path.join(scratch, "crowd-%d" % count, "profiles-v1")
+    build_crowd(directory, random.Random(count), count)
+    server = Server(varve, directory, "--no-index", "--memory", str(CROWD_MIB))
+    server.get("/api/v1/executions", limit=1)
+    before = ticks(server)
+    server.get("/api/v1/executions", q="what none of them has")
+    spent = ticks(server) - before
+    answer = server.get("/api/v1/store")
+    server.stop()
+    return spent, answer["counts"]["executions"]
+
+
+def ticks(server):
+    with open("/proc/%d/stat" % server.process.pid, encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def check_crowd(varve, scratch):
+    few, few_count = cost_of_all(varve, scratch, FEW)
+    crowd, crowd_count = cost_of_all(varve, scratch, CROWD)
+    yield "all executions of a process", (few_count, crowd_count) == (FEW, CROWD)
+    yield "each costs the same however many there are: %d ticks for %d, %d for %d" % (
+        few, FEW, crowd, CROWD), crowd <= 2 * CROWD // FEW * max(few, 1)
+
+
+def check_all(varve, scratch):
+    directory = os.path.join(scratch, ".baml", "profiles-v1")
+    built = build(directory, random.Random(1))
+    server = Server(varve, directory)
+    yield from check(server, *built)
+    server.stop()
+    yield from check_crowd(varve, scratch)
+
+
 def main(arguments):
-    rng = random.Random(1)
     failed, count = 0, 0
     with tempfile.TemporaryDirectory() as scratch:
-        directory = os.path.join(scratch, ".baml", "profiles-v1")
-        built = build(directory, rng)
-        server = Server(arguments[0], directory)
-        for what, holds in check(server, *built):
+        for what, holds in check_all(arguments[0], scratch):
             count += 1
             failed += not holds
             print("%s %d - %s" % ("ok" if holds else "not ok", count, what))
-        server.stop()
     print("1..%d" % count)
     return 1 if failed else 0
 
