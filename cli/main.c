@@ -87,8 +87,9 @@ static void fill_standard(void)
 int main(int argc, char **argv)
 {
     fill_standard();
-    /* A reader that hangs up is a write error with its line and status, not a silent death. */
+    /* A reader that hangs up, and a file that may not grow (ulimit -f), are write errors with a line and a status. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     int status = command(argc, argv);
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == VV_EXIT_OK)
         status = vv_cli_fail(VV_EXIT_STORE, "standard output: write failed; the answer is cut short");

@@ -160,6 +160,9 @@ fails 2 "lists them" "no verb" "$varve"
 "$varve" dump "$fixtures/damaged-5.tar" >/dev/full 2>"$tmp/err"
 [ $? = 5 ] && [ "$(wc -l <"$tmp/err")" = 1 ] && grep -q "No space left" "$tmp/err"
 ok $? "a full disk behind standard output"
+(ulimit -f 1; exec "$varve" dump "$fixtures/damaged-5.tar" >"$tmp/cut" 2>"$tmp/err")
+[ $? = 5 ] && [ "$(wc -l <"$tmp/err")" = 1 ] && grep -q "File too large" "$tmp/err"
+ok $? "a file behind it that may not grow"
 { "$varve" dump "$fixtures/damaged-5.tar" 2>"$tmp/err"; echo $? >"$tmp/status"; } | true
 [ "$(cat "$tmp/status")" = 5 ] && [ "$(wc -l <"$tmp/err")" = 1 ]
 ok $? "a reader that hangs up"

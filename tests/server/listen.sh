@@ -265,6 +265,12 @@ if [ -c /dev/full ]; then
     stop
     is "and it ends well" 0 $?
 fi
+begin bash -c 'ulimit -f 2; exec "$@"' - "$varve" serve "$store" --listen 127.0.0.1:0 --log="$dir/short"
+fill() { code "$url/api/v1?$(printf 'x%.0s' $(seq 600))" >/dev/null; told "$dir/short" "File too large"; }
+until_true fill
+is "a log that may not grow" "200 2048" "$(code "$url/api/v1/executions") $(stat -c %s "$dir/short")"
+stop
+is "nor is that the end" 0 $?
 refused "a log that can't be opened" 5 "No such file" "$varve" serve "$store" --listen 127.0.0.1:0 --log="$dir/no/log"
 
 # The end: answers that run are given, new ones refused; a second signal ends at once
