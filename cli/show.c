@@ -193,7 +193,7 @@ static int show_checkpoint(const vv_cli *c, vv_query *q)
     vv_code rc = vv_query_load_own(q, &f, &x, &err);
     if (rc != VV_OK)
         return vv_cli_fail_view(c, q, &err);
-    const vv_checkpoint k = vv_checkpoint_of(&f, &x);
+    const vv_checkpoint k = vv_checkpoint_of(q->look->store->source, &f, &x);
     char id[VV_THREAD_TEXT];
     vv_thread_text(id, &f.execution->root);
     field("execution", VV_PAINT_NONE, id);

@@ -2,9 +2,9 @@
 
 #include "server/routes.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
-#include "base/sha256.h"
 #include "base/text.h"
 #include "server/openapi.h"
 #include "views/flame.h"
@@ -35,23 +35,13 @@
     {.name = "function", .required = true, .what = "a definition key, a full name, # and a number, or #number/program"}
 #define PARAMS(...) (const vv_route_param[]){__VA_ARGS__, {0}}
 
-/* The generation, and what it does not tell of: the files of the health plane. */
+/* The state of the store, and the files of the plane, which may be one that it does not tell of. */
 static bool segments_stamp(vv_query *q, char out[VV_ROUTE_STAMP])
 {
     vv_plane_found f;
     vv_query copy = *q; /* what is wrong with it the view says */
-    if (vv_query_plane(&copy, &f, NULL) != VV_OK || f.plane != VV_PLANE_HEALTH) {
-        snprintf(out, VV_ROUTE_STAMP, "%s", q->look->generation);
-        return true;
-    }
-    uint8_t sum[VV_SHA256_BYTES], b[8];
-    vv_sha256_ctx c;
-    vv_sha256_init(&c);
-    vv_sha256_update(&c, q->look->generation, strlen(q->look->generation));
-    vv_put64(b, vv_seg_list_stamp(f.list, 0, UINT64_MAX));
-    vv_sha256_update(&c, b, sizeof b);
-    vv_sha256_final(&c, sum);
-    vv_hex(out, sum, sizeof sum);
+    uint64_t files = vv_query_plane(&copy, &f, NULL) == VV_OK ? vv_seg_list_stamp(f.list, 0, UINT64_MAX) : 0;
+    snprintf(out, VV_ROUTE_STAMP, "%s %016" PRIx64, q->look->generation, files);
     return true;
 }
 

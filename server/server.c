@@ -3,6 +3,7 @@
 #include "server/server.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <semaphore.h>
 #include <stdio.h>
@@ -299,10 +300,10 @@ static bool turn_back(exchange *x, const vv_look **look)
     return true;
 }
 
-/* Generation, build and the target as written: what a view's answer depends on. */
-static void make_etag(const exchange *x, const char *generation, char out[65])
+/* The state of what is answered from, build and the target as written: what an answer depends on. */
+static void make_etag(const exchange *x, const char *state, char out[65])
 {
-    const char *const parts[] = {generation, x->server->build, x->rq->target};
+    const char *const parts[] = {state, x->server->build, x->rq->target};
     uint8_t sum[VV_SHA256_BYTES];
     vv_sha256_ctx c;
     vv_sha256_init(&c);
@@ -437,8 +438,9 @@ static void serve_view(exchange *x, const vv_route *r, const vv_route_ids *ids)
                       .param_count = x->target.param_count, .id = ids->items[0], .sub = ids->items[1],
                       .third = ids->items[2]};
         char stamp[VV_ROUTE_STAMP];
+        snprintf(stamp, sizeof stamp, "%s %016" PRIx64, look->generation, look->files);
         bool tagged = !r->untagged && (!r->stamp || r->stamp(&q, stamp));
-        make_etag(x, r->stamp ? stamp : look->generation, etag);
+        make_etag(x, stamp, etag);
         if (!tagged || !not_modified(x, etag)) {
             vv_error err = {0};
             vv_answer a;

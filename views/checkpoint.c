@@ -42,11 +42,25 @@ static void look_at_spans(vv_checkpoint *c, const vv_found *f, const vv_profile 
     c->spans = c->spans > begun ? c->spans - begun : 0;
 }
 
-static void look_at_files(vv_checkpoint *c, const vv_stream *s)
+/* When the newest file of a plane was written; 0 where that is not known. */
+static int64_t newest_of(vv_source *source, const vv_stream *s, vv_plane plane, const vv_seg_list *l)
 {
-    const vv_seg_list *const lists[] = {&s->core->index->meta, &s->core->data};
-    for (size_t i = 0; i < VV_ARRAY_LEN(lists); i++) {
-        int64_t last = lists[i]->mtime_ns;
+    char path[VV_STREAM_PATH];
+    vv_file_ident ident;
+    if (l->mtime_ns || l->count == 0)
+        return l->mtime_ns;
+    /* It was an older one until those behind it went. */
+    vv_seg room;
+    vv_segment_path(path, &s->euid, plane, vv_seg_at(l, l->count - 1, &room)->sequence);
+    return vv_source_ident(source, path, &ident, NULL) == VV_OK ? ident.mtime_ns : 0;
+}
+
+static void look_at_files(vv_checkpoint *c, vv_source *source, const vv_stream *s)
+{
+    const int64_t newest[] = {newest_of(source, s, VV_PLANE_META, &s->core->index->meta),
+                              newest_of(source, s, VV_PLANE_DATA, &s->core->data)};
+    for (size_t i = 0; i < VV_ARRAY_LEN(newest); i++) {
+        int64_t last = newest[i];
         if (last <= 0 || (uint64_t)last <= c->written_unix_ns)
             continue;
         c->has_written = true;
@@ -54,12 +68,12 @@ static void look_at_files(vv_checkpoint *c, const vv_stream *s)
     }
 }
 
-vv_checkpoint vv_checkpoint_of(const vv_found *f, const vv_loaded *x)
+vv_checkpoint vv_checkpoint_of(vv_source *source, const vv_found *f, const vv_loaded *x)
 {
     const vv_profile *p = x->profile;
     const vv_fold *fold = p->fold;
     vv_checkpoint c = {.state = state_of(f->execution), .known = !f->execution->has_end && x->digest->known};
-    look_at_files(&c, f->stream);
+    look_at_files(&c, source, f->stream);
     if (!c.known)
         return c;
     c.open_calls = x->digest->totals.open;
@@ -124,7 +138,7 @@ vv_code vv_view_checkpoint(vv_json *j, vv_query *q, vv_error *err)
         rc = vv_query_load_own(q, &f, &x, err);
     if (rc != VV_OK)
         return rc;
-    const vv_checkpoint c = vv_checkpoint_of(&f, &x);
+    const vv_checkpoint c = vv_checkpoint_of(q->look->store->source, &f, &x);
     vv_head_json(j, q->look, &x.digest->evidence, false, NULL);
     vv_execution_id_json(j, &f);
     vv_json_kv_cstr(j, "state", c.state);

@@ -19,7 +19,7 @@ typedef struct {
     uint64_t written_unix_ns; /* the newest segment file's time */
 } vv_checkpoint;
 
-vv_checkpoint vv_checkpoint_of(const vv_found *f, const vv_loaded *x);
+vv_checkpoint vv_checkpoint_of(vv_source *source, const vv_found *f, const vv_loaded *x);
 
 /* /executions/{id}/checkpoint */
 VV_MUST_CHECK vv_code vv_view_checkpoint(vv_json *j, vv_query *q, vv_error *err);

@@ -670,11 +670,79 @@ def states(server):
     return {item["execution_id"]: (item["verdict"], item["total_calls"]) for item in answer["items"]}
 
 
-def states_of_fresh(varve, directory):
+def asked_fresh(varve, directory, ask):
+    """What a server says that knows nothing of before."""
     server = Server(varve, directory)
     try:
-        return states(server)
+        return ask(server)
     finally:
+        server.stop()
+
+
+def states_of_fresh(varve, directory):
+    return asked_fresh(varve, directory, states)
+
+
+class Copies:
+    """Answers that a client has kept, with their tags."""
+
+    def __init__(self, server, *targets):
+        self.server = server
+        self.kept = {target: self.ask(target) for target in targets}
+
+    def ask(self, target, tag=None):
+        status, headers, body = self.server.request(target, headers={"If-None-Match": tag} if tag else None)
+        return status, headers["etag"], body
+
+    def stale(self):
+        """Those that the server takes for good, and answers otherwise."""
+        return [target for target, (_, tag, body) in self.kept.items()
+                if self.ask(target, tag)[0] == 304 and self.ask(target)[2] != body]
+
+    def good(self):
+        return [target for target, (_, tag, _) in self.kept.items() if self.ask(target, tag)[0] == 304]
+
+
+def kept_answers(varve, directory, store, v):
+    """Segments that become others which are as good, or as bad: the state of the store tells nothing of it."""
+    segment, planes = os.path.join(directory, DATA2), "/api/v1/streams/%s/data" % A.hex()
+    server = Server(varve, directory)
+    try:
+        copies = Copies(server, "/api/v1/executions", "/api/v1/executions/" + v, "/api/v1/search?q=app", planes)
+        yield differ("copies of a store that stays as it is", list(copies.kept), copies.good())
+        put(segment, another_good().files[DATA2])
+        wrong = soon("executions", states_of_fresh(varve, directory), lambda: states(server))
+        yield wrong or differ("copies from before a good segment became another", [], copies.stale() + copies.good())
+        put(segment, flip(store.files[DATA2]))
+        soon("executions", states_of_fresh(varve, directory), lambda: states(server))
+        copies = Copies(server, planes)
+        put(segment, store.files[DATA2][:-1])
+        wanted = asked_fresh(varve, directory, lambda fresh: fresh.get(planes)["items"])
+        wrong = soon("segments", wanted, lambda: server.get(planes)["items"])
+        yield wrong or differ("copies from before a bad segment became another", [], copies.stale())
+    finally:
+        put(segment, store.files[DATA2])
+        server.stop()
+
+
+def newest_goes(varve, directory, store, v):
+    """When the newest of the files that are left was written is known though it was not the newest before."""
+    last = [name for name in store.files if name.startswith("streams/%s/" % A.hex()) and name.endswith(".bamldata")]
+    last.sort()
+    for at, name in enumerate(last):
+        os.utime(os.path.join(directory, name), (2 * 10**9 + at, 2 * 10**9 + at))
+
+    def written(server):
+        return server.get("/api/v1/executions/%s/checkpoint" % v)["committed"]["written_at"]
+    server = Server(varve, directory)
+    try:
+        before = written(server)
+        os.unlink(os.path.join(directory, last[-1]))
+        wanted = asked_fresh(varve, directory, written)
+        wrong = soon("when it was written", wanted, lambda: written(server))
+        yield wrong or (None if wanted != before else "it is the same: " + before)
+    finally:
+        store.write(directory)
         server.stop()
 
 
@@ -745,6 +813,10 @@ def changes(varve, scratch):
             "executions", fresh, lambda: states(server)) if fresh[v] != whole[v] else "it is the same"
         put(segment, store.files[DATA2])
         yield "and the first one again", soon("executions", whole, lambda: states(server))
+        wrong = [line for line in kept_answers(varve, directory, store, v) if line]
+        yield "a client's copies of answers that such a change makes old", "; ".join(wrong)
+        wrong = [line for line in newest_goes(varve, directory, store, v) if line]
+        yield "the time of the newest file, where newer ones went", "; ".join(wrong)
         shutil.rmtree(os.path.join(directory, "streams", A.hex()))
         yield "a stream that is pruned", soon("executions", {m: whole[m]}, lambda: states(server))
         store.write(directory)
