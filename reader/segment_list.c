@@ -136,16 +136,6 @@ static bool same_entry(const entry *a, const entry *b)
     return a->at == b->at && a->seg == b->seg && a->pack == b->pack;
 }
 
-bool vv_seg_list_same(const vv_seg_list *a, const vv_seg_list *b)
-{
-    if (a->count != b->count || a->entries != b->entries)
-        return false;
-    for (size_t i = 0; i < a->entries && a->array != b->array; i++)
-        if (!same_entry(&a->array->e[i], &b->array->e[i]))
-            return false;
-    return true;
-}
-
 /* How many segments of the list its entry k has. */
 static size_t length_of(const vv_seg_list *l, size_t k)
 {
@@ -155,13 +145,20 @@ static size_t length_of(const vv_seg_list *l, size_t k)
 
 bool vv_seg_list_begins(const vv_seg_list *l, const vv_seg_list *former)
 {
-    if (l->count < former->count || l->entries < former->entries)
+    size_t n = former->entries;
+    if (l->count < former->count || l->entries < n)
         return false;
-    for (size_t i = 0; i < former->entries && l->array != former->array; i++)
-        if (!same_entry(&l->array->e[i], &former->array->e[i]))
+    if (n == 0 || l->array == former->array)
+        return true;
+    for (size_t k = 0; k < n; k++)
+        if (!same_entry(&l->array->e[k], &former->array->e[k]))
             return false;
-    return l->array == former->array || former->entries == 0
-        || length_of(l, former->entries - 1) >= length_of(former, former->entries - 1);
+    return length_of(l, n - 1) >= length_of(former, n - 1);
+}
+
+bool vv_seg_list_same(const vv_seg_list *a, const vv_seg_list *b)
+{
+    return a->count == b->count && vv_seg_list_begins(a, b);
 }
 
 static uint64_t first_of(const entry *e)

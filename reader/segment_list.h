@@ -6,7 +6,7 @@
 
 #include "reader/segments.h"
 
-/* What tells a file from another one of the same name and size. */
+/* What tells a file, as good as surely, from another one of the same name. */
 uint32_t vv_seg_mark(const vv_file_ident *ident);
 
 /* A segment of that sequence, with one reference; NULL without memory. */

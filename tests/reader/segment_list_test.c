@@ -212,6 +212,8 @@ static void follow(kept *to, const kept *from, size_t n, size_t more, bool denyi
     ck_assert(extend(to, from, n - again, tail, count, denying) == VV_OK);
     if (n == from->count && count == 0)
         ck_assert(vv_seg_list_same(&to->list, &from->list));
+    if (vv_seg_list_begins(&to->list, &from->list))
+        ck_assert(n == from->count && vv_seg_list_same(&to->list, &from->list) == (more == 0));
     free(tail);
 }
 
@@ -492,19 +494,16 @@ END_TEST
 /* Whatever a file's size is when a group of it is read, whose end nobody remembers: it is whole, or it has changed. */
 START_TEST(files_that_grow_and_shrink_are_told_of)
 {
-    test_rng g = test_seeded("files of segments");
     files d;
     files_begin(&d);
-    for (unsigned i = 0; i < 3; i++)
-        put(&d, ++d.high, false, &g);
     static const uint64_t one = 1;
-    vv_wr w = test_data(&d.t, 2, &one, 1);
+    vv_wr w = test_data(&d.t, 1, &one, 1);
     char full[FULL_PATH];
-    full_path(&d, 2, full);
+    full_path(&d, 1, full);
     test_write_file(full, w.buf, w.len);
     vv_seg_list list = load(&d, NULL);
     vv_seg room;
-    const vv_seg *s = vv_seg_at(&list, 1, &room);
+    const vv_seg *s = vv_seg_at(&list, 0, &room);
     ck_assert(s->open_end && s->group_count == 1);
     vv_thread_ref root = test_thread(&d.t, 1);
     VV_CLEANUP(vv_group_buffer_done) vv_group_buffer buffer = {NULL, 0};
@@ -635,7 +634,7 @@ START_TEST(without_memory_a_look_fails_as_a_whole)
             if (!all_given)
                 vv_seg_list_done(&next);
         }
-        ck_assert_uint_gt(failed, 2);
+        ck_assert_uint_gt(failed, 0);
         vv_seg_list_done(&before);
         vv_seg_list_done(&list);
         before = anew;
