@@ -1,13 +1,16 @@
 #include "config.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/text.h"
 #include "cli/verbs.h"
 #include "cli/view.h"
+#include "views/execution_list.h"
 
-enum { LIMIT_DEFAULT = 20, LIMIT_MAX = 1000, FAULTS_SHOWN = 3 };
+enum { FAULTS_SHOWN = 3 };
+
+/* Options that are parameters of the list. */
+static const char *const filters[] = {"status", "q", "since", "until", "stream", "program"};
 
 static void cell_count(vv_cli_table *t, const vv_digest *d, vv_u128 v, bool bad)
 {
@@ -32,9 +35,19 @@ static void add_row(vv_cli_table *t, const vv_found *f, const vv_digest *d)
     vv_cli_cell_text(t, VV_PAINT_DIM, e && e->source.present ? e->source.s : vv_cstr(""), 60);
 }
 
-static void print_hint(size_t executions, const vv_look *look)
+static bool is_filtered(const vv_cli *c)
 {
-    if (executions == 0)
+    bool filtered = vv_cli_has(c, "cursor");
+    for (size_t i = 0; i < VV_ARRAY_LEN(filters); i++)
+        filtered |= vv_cli_has(c, filters[i]);
+    return filtered;
+}
+
+static void print_hint(const vv_cli *c, size_t executions, const vv_look *look)
+{
+    if (executions == 0 && is_filtered(c))
+        printf("no such executions\n");
+    else if (executions == 0)
         printf("no executions yet; record one with `varve-lua SCRIPT`, or any program that uses libvarve\n");
     size_t failed = 0;
     for (size_t i = 0; i < look->store->stream_count; i++) {
@@ -48,64 +61,51 @@ static void print_hint(size_t executions, const vv_look *look)
         vv_cli_fail(0, "nor can those of %zu more streams", failed - FAULTS_SHOWN);
 }
 
-static int print_table(vv_library *l, const vv_look *look, uint64_t limit)
+static int show(const vv_cli *c, vv_query *q)
 {
     static const vv_cli_column columns[] = {{"ID", false}, {"STATUS", false}, {"EVIDENCE", false}, {"STARTED", false},
                                             {"DURATION", true}, {"CALLS", true}, {"ERRORS", true}, {"ENTRY", false},
                                             {"SOURCE", false}};
     vv_error err = {0};
-    const vv_order *o;
-    vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
-    if (!t || vv_library_order(l, look, &o, &err) != VV_OK) {
+    vv_execution_page p;
+    int status = VV_EXIT_OK;
+    if (vv_execution_page_read(&p, q, &err) != VV_OK) {
+        status = vv_cli_fail_view(c, q, &err);
+    } else {
+        vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
+        for (size_t i = 0; i < p.count; i++)
+            add_row(t, &p.items[i].found, p.items[i].digest);
+        if (p.count)
+            vv_cli_table_print(t);
         vv_cli_table_free(t);
-        return vv_cli_fail(VV_EXIT_LIMIT, "no memory for the list");
+        vv_cli_print_next(p.next);
+        print_hint(c, p.count, q->look);
     }
-    vv_code rc = VV_OK;
-    for (size_t i = 0; i < o->count && i < limit && rc == VV_OK; i++) {
-        const vv_digest *d;
-        rc = vv_library_digest(l, look, o->items[i].stream, o->items[i].execution, &d, &err);
-        if (rc != VV_OK)
-            break;
-        add_row(t, &o->items[i], d);
-        vv_digest_release(l, d);
-    }
-    if (rc == VV_OK && o->count)
-        vv_cli_table_print(t);
-    if (rc == VV_OK && o->count > limit)
-        printf("%zu more; --limit shows them\n", o->count - (size_t)limit);
-    print_hint(o->count, look);
-    vv_cli_table_free(t);
-    vv_order_unref(o);
-    return rc == VV_OK ? VV_EXIT_OK : vv_cli_fail_error(&err, "store", NULL);
+    vv_execution_page_done(q, &p);
+    return status;
 }
 
 static int run(const vv_cli *c)
 {
-    vv_library *l;
-    const vv_look *look;
-    uint64_t limit = LIMIT_DEFAULT;
-    if (!vv_cli_number(c, "limit", 1, LIMIT_MAX, &limit))
-        return VV_EXIT_USAGE;
-    int status = vv_cli_open_library(c, c->arg_count ? c->args[0] : NULL, &l, &look);
-    if (status >= 0)
-        return status;
-    if (c->json) {
-        vv_cli_params p = {0};
-        vv_cli_param(&p, "limit", vv_cli_value(c, "limit"));
-        vv_query q = {.library = l, .look = look, .params = p.items, .param_count = p.count};
-        status = vv_cli_print_answer(c, vv_answer_executions, &q);
-    } else {
-        status = print_table(l, look, limit);
-    }
-    vv_cli_close_library(l, look);
-    return status;
+    vv_cli_request r = {.store = c->arg_count ? c->args[0] : NULL, .view = vv_answer_executions, .show = show};
+    for (size_t i = 0; i < VV_ARRAY_LEN(filters); i++)
+        vv_cli_param(&r.params, filters[i], vv_cli_value(c, filters[i]));
+    vv_cli_page_params(&r.params, c);
+    return vv_cli_answer(c, &r);
 }
 
 static const vv_cli_option options[] = {
-    {"limit", "N", "rows at most (20; with --json 100); also -n", false},
+    {"status", "WORD", "succeeded, failed, cancelled, panicked, abandoned or running", false},
+    {"q", "TEXT", "whose id, entry, source or revision holds this text", false},
+    {"since", "TIME", "started then or later: nanoseconds since 1970, or 2026-01-31T12:00:00Z", false},
+    {"until", "TIME", "started before then", false},
+    {"stream", "STREAM", "of this process", false},
+    {"program", "PROGRAM", "of this program", false},
+    VV_CLI_PAGE_OPTIONS,
     VV_CLI_INDEX_OPTION,
 };
-static const char *const examples[] = {"varve ls", "varve ls -n 5", "varve ls --json ./run.tar.gz", NULL};
+static const char *const examples[] = {"varve ls", "varve ls -n 5", "varve ls --status failed --q checkout",
+                                       "varve ls --json ./run.tar.gz", NULL};
 
 const vv_cli_verb vv_verb_ls = {
     .name = "ls",

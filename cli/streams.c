@@ -9,8 +9,9 @@
 #include "cli/verbs.h"
 #include "views/segments.h"
 #include "views/store_use.h"
+#include "views/streams.h"
 
-enum { LIMIT_SHOWN = 20, LIMIT_MAX = 1000, RUNS_SHOWN = 10, FIELD = 10 };
+enum { ORPHANS_SHOWN = 20, RUNS_SHOWN = 10, FIELD = 10 };
 
 static void add_stream(vv_cli_table *t, const vv_stream *s)
 {
@@ -38,19 +39,19 @@ static int print_streams(const vv_cli *c, vv_query *q)
                                             {"EXECUTIONS", true}, {"META", true}, {"DATA", true}, {"GAPS", true},
                                             {"VERSION", false}};
     const vv_store *store = q->look->store;
-    uint64_t limit = LIMIT_SHOWN;
-    if (!vv_cli_number(c, "limit", 1, LIMIT_MAX, &limit))
-        return VV_EXIT_USAGE;
+    vv_error err = {0};
+    vv_stream_page p;
+    if (vv_stream_page_read(&p, q, &err) != VV_OK)
+        return vv_cli_fail_view(c, q, &err);
     vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
     if (!t)
         return vv_cli_fail(VV_EXIT_LIMIT, "no memory for the list");
-    for (size_t i = 0; i < store->stream_count && i < limit; i++)
-        add_stream(t, &store->streams[i]);
+    for (size_t i = 0; i < p.count; i++)
+        add_stream(t, &store->streams[p.first + i]);
     vv_cli_table_print(t);
     if (!store->stream_count)
         printf("no process has recorded into this store\n");
-    if (store->stream_count > limit)
-        printf("%zu more; --limit shows them\n", store->stream_count - (size_t)limit);
+    vv_cli_print_next(p.next);
     vv_cli_table_free(t);
     return VV_EXIT_OK;
 }
@@ -199,7 +200,7 @@ static void print_orphans(const vv_orphans *o)
 {
     char text[VV_THREAD_TEXT];
     printf("%" PRIu64 " executions have data and stand in no index\n", o->total);
-    for (size_t i = 0; i < o->count && i < LIMIT_SHOWN; i++) {
+    for (size_t i = 0; i < o->count && i < ORPHANS_SHOWN; i++) {
         vv_thread_text(text, &o->roots[i]);
         printf("  %s\n", text);
     }
@@ -246,8 +247,6 @@ static int check(const vv_cli *c, bool one, bool plane)
     for (size_t i = 0; i < VV_ARRAY_LEN(paging); i++)
         if (one && !plane && vv_cli_has(c, paging[i]))
             return vv_cli_usage(c, "--%s goes with a list, not with one stream", paging[i]);
-    if (vv_cli_has(c, "cursor") && !plane && !c->json)
-        return vv_cli_usage(c, "--cursor goes with a plane, or with --json");
     return -1;
 }
 

@@ -2,11 +2,10 @@
 
 #include <stdio.h>
 
+#include "cli/compare.h"
 #include "cli/facts.h"
 #include "cli/verbs.h"
 #include "views/functions.h"
-
-enum { LIMIT_DEFAULT = 20, LIMIT_MAX = 1000 };
 
 /* file:line, as editors and terminals make links of. */
 static void add_place(vv_cli_table *t, const vv_function *d)
@@ -35,7 +34,7 @@ static void add_row(vv_cli_table *t, const vv_function_group *g, vv_u128 total_s
     add_place(t, g->function.def);
 }
 
-static void print_foot(const vv_scope *s, size_t rows, size_t shown)
+static void print_foot(const vv_scope *s, const vv_function_page *p)
 {
     char calls[VV_CELL], self[VV_CELL];
     const vv_totals *t = &s->totals[VV_SIDE_HEAD];
@@ -43,7 +42,7 @@ static void print_foot(const vv_scope *s, size_t rows, size_t shown)
         printf("the execution can't be shown: its data is damaged; `varve show` says how\n");
         return;
     }
-    printf("%zu of %zu functions; all together %s calls, self %s; ", shown, rows,
+    printf("%zu of %zu functions%s; all together %s calls, self %s; ", p->count, p->rows, p->text ? " that match" : "",
            vv_cli_count(calls, t->calls), vv_cli_duration(self, t->self_ns));
     vv_cli_print_evidence(s->evidence.verdict);
     if (s->evidence.overflow_calls)
@@ -51,34 +50,42 @@ static void print_foot(const vv_scope *s, size_t rows, size_t shown)
                vv_cli_count(calls, s->evidence.overflow_calls));
 }
 
-static void print_table(const vv_scope *s, const vv_function_groups *g, uint64_t limit)
+static void print_table(const vv_scope *s, const vv_function_page *p)
 {
     static const vv_cli_column columns[] = {{"SELF", true}, {"SELF%", true}, {"INCLUSIVE", true}, {"AWAIT", true},
                                             {"CALLS", true}, {"ERRORS", true}, {"FUNCTION", false}, {"FILE", false}};
     vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
-    size_t shown = g->count < limit ? g->count : (size_t)limit;
-    for (size_t i = 0; i < shown; i++)
-        add_row(t, &g->items[i], s->totals[VV_SIDE_HEAD].self_ns);
+    for (size_t i = 0; i < p->count; i++)
+        add_row(t, p->items[i], s->totals[VV_SIDE_HEAD].self_ns);
     vv_cli_table_print(t);
-    print_foot(s, g->count, shown);
+    print_foot(s, p);
+    vv_cli_print_next(p->next);
     vv_cli_table_free(t);
 }
 
-static int show(const vv_cli *c, vv_query *q, uint64_t limit)
+static int show(const vv_cli *c, vv_query *q)
 {
     vv_error err = {0};
     vv_scope s = {.items = NULL};
     vv_function_groups g = {.count = 0};
+    vv_function_page p = {.items = NULL};
     unsigned by = VV_SORT_SELF;
     vv_code rc = vv_query_word(q, "sort", vv_function_sorts, VV_FUNCTION_SORTS, &by, &err);
+    if (rc == VV_OK)
+        rc = vv_function_page_read(&p, q, &err);
     if (rc == VV_OK)
         rc = vv_scope_read(&s, q, &err);
     if (rc == VV_OK)
         rc = vv_function_groups_make(&g, &s, &err);
     if (rc == VV_OK) {
         vv_function_groups_sort(&g, &s, (vv_function_sort)by);
-        print_table(&s, &g, limit);
+        rc = vv_function_page_fill(&p, q, &g, &err);
     }
+    if (rc == VV_OK && s.compares)
+        vv_cli_print_function_changes(&s, &g, (vv_function_sort)by, p.limit);
+    else if (rc == VV_OK)
+        print_table(&s, &p);
+    vv_function_page_done(&p);
     vv_function_groups_done(&g);
     vv_scope_done(&s);
     return rc == VV_OK ? VV_EXIT_OK : vv_cli_fail_view(c, q, &err);
@@ -86,34 +93,30 @@ static int show(const vv_cli *c, vv_query *q, uint64_t limit)
 
 static int run(const vv_cli *c)
 {
-    vv_library *l;
-    const vv_look *look;
-    uint64_t limit = LIMIT_DEFAULT;
-    if (!vv_cli_number(c, "limit", 1, LIMIT_MAX, &limit))
-        return VV_EXIT_USAGE;
-    int status = vv_cli_open_library(c, NULL, &l, &look);
-    if (status >= 0)
-        return status;
-    vv_cli_params p = {0};
+    vv_cli_request r = {.view = vv_answer_functions, .show = show};
+    if (!c->json && vv_cli_has(c, "base") && (vv_cli_has(c, "q") || vv_cli_has(c, "cursor")))
+        return vv_cli_usage(c, "--q and --cursor go with --base only with --json");
     if (!c->arg_count)
-        vv_cli_param(&p, "execution", "latest");
+        vv_cli_param(&r.params, "execution", "latest");
     for (unsigned i = 0; i < c->arg_count; i++)
-        vv_cli_param(&p, "execution", c->args[i]);
-    vv_cli_param(&p, "sort", vv_cli_value(c, "sort"));
-    vv_cli_param(&p, "limit", vv_cli_value(c, "limit"));
-    vv_query q = {.library = l, .look = look, .params = p.items, .param_count = p.count};
-    status = c->json ? vv_cli_print_answer(c, vv_answer_functions, &q) : show(c, &q, limit);
-    vv_cli_close_library(l, look);
-    return status;
+        vv_cli_param(&r.params, "execution", c->args[i]);
+    vv_cli_repeated_param(&r.params, c, "base");
+    vv_cli_param(&r.params, "sort", vv_cli_value(c, "sort"));
+    vv_cli_param(&r.params, "q", vv_cli_value(c, "q"));
+    vv_cli_page_params(&r.params, c);
+    return vv_cli_answer(c, &r);
 }
 
 static const vv_cli_option options[] = {
-    {"limit", "N", "rows at most (20; with --json 100); also -n", false},
     {"sort", "COLUMN", "self_ns, inclusive_ns, await_ns, calls, errors, contexts or name", false},
+    {"q", "TEXT", "whose name or file holds this text", false},
+    {"base", "ID", "compare with this execution, the largest changes first", true},
+    VV_CLI_PAGE_OPTIONS,
     VV_CLI_INDEX_OPTION,
 };
 static const char *const examples[] = {"varve top", "varve top latest~1 --sort calls",
-                                       "varve top latest latest~1 latest~2", "varve top -n 5 --json", NULL};
+                                       "varve top latest latest~1 latest~2", "varve top --q parse",
+                                       "varve top --base latest~1", "varve top -n 5 --json", NULL};
 
 const vv_cli_verb vv_verb_top = {
     .name = "top",

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "views/executions.h"
+#include "views/execution_list.h"
 
 enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000 };
 
@@ -67,25 +67,15 @@ static bool after_position(const uint8_t position[VV_FOUND_PLACE], const vv_foun
     return memcmp(own, position, VV_FOUND_PLACE) < 0;
 }
 
-typedef struct {
-    vv_found found;
-    const vv_digest *digest;
-} item;
-
-typedef struct {
-    item *items;
-    size_t count;
-    bool more;
-} page;
-
-static void page_done(vv_query *q, page *p)
+void vv_execution_page_done(const vv_query *q, vv_execution_page *p)
 {
     for (size_t i = 0; i < p->count; i++)
         vv_digest_release(q->library, p->items[i].digest);
     free(p->items);
+    vv_evidence_done(&p->evidence);
 }
 
-static vv_code collect(vv_query *q, const filter *f, const vv_order *o, page *ret, vv_error *err)
+static vv_code collect(vv_query *q, const filter *f, const vv_order *o, vv_execution_page *ret, vv_error *err)
 {
     uint8_t position[VV_FOUND_PLACE];
     bool has_cursor;
@@ -109,7 +99,7 @@ static vv_code collect(vv_query *q, const filter *f, const vv_order *o, page *re
             return rc;
         bool match = !f->text || f->text->n == 0 || vv_execution_word(x->execution, d, *f->text);
         if (match && ret->count < f->limit) {
-            ret->items[ret->count++] = (item){*x, d};
+            ret->items[ret->count++] = (vv_execution_row){*x, d};
             continue;
         }
         vv_digest_release(q->library, d);
@@ -121,17 +111,39 @@ static vv_code collect(vv_query *q, const filter *f, const vv_order *o, page *re
     return VV_OK;
 }
 
-static vv_code page_evidence(const vv_query *q, const page *p, vv_evidence *e, vv_error *err)
+static vv_code page_evidence(const vv_query *q, vv_execution_page *p, vv_error *err)
 {
     vv_code rc = VV_OK;
     for (size_t i = 0; i < p->count && rc == VV_OK; i++)
-        rc = vv_evidence_merge(e, &p->items[i].digest->evidence, err);
-    return rc == VV_OK ? vv_evidence_unreadable(e, q->look, err) : rc;
+        rc = vv_evidence_merge(&p->evidence, &p->items[i].digest->evidence, err);
+    return rc == VV_OK ? vv_evidence_unreadable(&p->evidence, q->look, err) : rc;
 }
 
-static void page_json(vv_json *j, const vv_query *q, const page *p, const vv_evidence *e)
+vv_code vv_execution_page_read(vv_execution_page *ret, vv_query *q, vv_error *err)
 {
-    vv_head_json(j, q->look, e, p->more, NULL);
+    filter f;
+    const vv_order *o;
+    *ret = (vv_execution_page){.items = NULL};
+    vv_code rc = read_filter(q, &f, err);
+    if (rc == VV_OK)
+        rc = vv_library_order(q->library, q->look, &o, err);
+    if (rc != VV_OK)
+        return rc;
+    rc = collect(q, &f, o, ret, err);
+    vv_order_unref(o);
+    if (rc == VV_OK)
+        rc = page_evidence(q, ret, err);
+    if (rc == VV_OK && ret->more && ret->count) {
+        uint8_t position[VV_FOUND_PLACE];
+        vv_found_place(position, &ret->items[ret->count - 1].found);
+        vv_query_cursor_text(q, "executions", position, sizeof position, ret->next);
+    }
+    return rc;
+}
+
+static void page_json(vv_json *j, const vv_query *q, const vv_execution_page *p)
+{
+    vv_head_json(j, q->look, &p->evidence, p->more, NULL);
     vv_json_kv_arr(j, "items");
     for (size_t i = 0; i < p->count; i++) {
         vv_json_obj(j);
@@ -139,32 +151,16 @@ static void page_json(vv_json *j, const vv_query *q, const page *p, const vv_evi
         vv_json_end_obj(j);
     }
     vv_json_end_arr(j);
-    bool has_next = p->more && p->count;
-    uint8_t position[VV_FOUND_PLACE];
-    if (has_next)
-        vv_found_place(position, &p->items[p->count - 1].found);
-    vv_query_next_json(j, q, "executions", has_next ? position : NULL, sizeof position);
+    vv_json_kv_cstr(j, "next", *p->next ? p->next : NULL);
     vv_json_end_obj(j);
 }
 
 vv_code vv_view_executions(vv_json *j, vv_query *q, vv_error *err)
 {
-    filter f;
-    const vv_order *o;
-    vv_code rc = read_filter(q, &f, err);
+    vv_execution_page p;
+    vv_code rc = vv_execution_page_read(&p, q, err);
     if (rc == VV_OK)
-        rc = vv_library_order(q->library, q->look, &o, err);
-    if (rc != VV_OK)
-        return rc;
-    page p = {0};
-    vv_evidence e = {0};
-    rc = collect(q, &f, o, &p, err);
-    if (rc == VV_OK)
-        rc = page_evidence(q, &p, &e, err);
-    if (rc == VV_OK)
-        page_json(j, q, &p, &e);
-    vv_evidence_done(&e);
-    page_done(q, &p);
-    vv_order_unref(o);
+        page_json(j, q, &p);
+    vv_execution_page_done(q, &p);
     return rc;
 }

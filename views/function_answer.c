@@ -7,28 +7,14 @@
 
 enum { LIMIT_DEFAULT = 100, LIMIT_MAX = 1000 };
 
-typedef struct {
-    vv_function_sort by;
-    uint64_t limit;
-    const vv_str *text;
-    bool has_cursor;
-    uint8_t after[VV_FUNCTION_PLACE];
-} options;
-
-static vv_code read_options(vv_query *q, options *o, vv_error *err)
+static vv_code read_sort(vv_query *q, vv_function_sort *ret, vv_error *err)
 {
     static const char *const names[] = {"execution+", "base+", "sort", "q", "limit", "cursor", NULL};
     unsigned by = VV_SORT_SELF;
-    *o = (options){.limit = LIMIT_DEFAULT};
     vv_code rc = vv_query_check(q, names, err);
     if (rc == VV_OK)
         rc = vv_query_word(q, "sort", vv_function_sorts, VV_FUNCTION_SORTS, &by, err);
-    if (rc == VV_OK)
-        rc = vv_query_number(q, "limit", 1, LIMIT_MAX, &o->limit, err);
-    if (rc == VV_OK)
-        rc = vv_query_cursor(q, "functions", o->after, sizeof o->after, &o->has_cursor, err);
-    o->by = (vv_function_sort)by;
-    o->text = vv_query_value(q, "q");
+    *ret = (vv_function_sort)by;
     return rc;
 }
 
@@ -70,7 +56,7 @@ static void delta_json(vv_json *j, const vv_function_row *base, const vv_functio
 /* What the answer is made of. */
 typedef struct {
     const vv_query *q;
-    const options *o;
+    vv_function_sort by;
     const vv_scope *scope;
     const vv_function_groups *groups;
     vv_u128 base_total; /* of what is sorted by */
@@ -82,7 +68,7 @@ static void comparison_json(vv_json *j, const answer *a, const vv_function_group
     const vv_function_row *base = &g->side[VV_SIDE_BASE], *head = &g->side[VV_SIDE_HEAD];
     bool has_base = vv_scope_number_known(a->scope, g->on, VV_SIDE_BASE);
     bool has_head = vv_scope_number_known(a->scope, g->on, VV_SIDE_HEAD);
-    vv_u128 from = vv_function_value(base, a->o->by), to = vv_function_value(head, a->o->by);
+    vv_u128 from = vv_function_value(base, a->by), to = vv_function_value(head, a->by);
     vv_json_kv_cstr(j, "state", vv_delta_state_word(vv_scope_state(a->scope, g->on)));
     if (vv_json_kv_opt_obj(j, "base", has_base)) {
         numbers_json(j, base);
@@ -150,8 +136,8 @@ static void answer_head_json(vv_json *j, const answer *a, bool more, size_t rows
     vv_scope_head_json(j, a->q, s, more, NULL);
     if (s->compares) {
         vv_json_kv_obj(j, "metric");
-        vv_json_kv_cstr(j, "name", vv_function_sorts[a->o->by == VV_SORT_NAME ? VV_SORT_SELF : a->o->by]);
-        vv_json_kv_cstr(j, "unit", units[a->o->by]);
+        vv_json_kv_cstr(j, "name", vv_function_sorts[a->by == VV_SORT_NAME ? VV_SORT_SELF : a->by]);
+        vv_json_kv_cstr(j, "unit", units[a->by]);
         vv_json_end_obj(j);
     }
     vv_scope_totals_json(j, s);
@@ -161,30 +147,52 @@ static void answer_head_json(vv_json *j, const answer *a, bool more, size_t rows
     vv_json_kv_u64(j, "total_rows", rows);
 }
 
-/* A cursor is the place of the last row: what stands before it has been shown, wherever that row is by now. */
-static void answer_json(vv_json *j, const answer *a)
+void vv_function_page_done(vv_function_page *p)
 {
-    const vv_function_groups *g = a->groups;
-    const vv_function_group *page[LIMIT_MAX];
-    size_t rows = 0, shown = 0;
+    free(p->items);
+    p->items = NULL;
+}
+
+vv_code vv_function_page_read(vv_function_page *ret, vv_query *q, vv_error *err)
+{
+    *ret = (vv_function_page){.limit = LIMIT_DEFAULT, .text = vv_query_value(q, "q")};
+    vv_code rc = vv_query_number(q, "limit", 1, LIMIT_MAX, &ret->limit, err);
+    if (rc == VV_OK)
+        rc = vv_query_cursor(q, "functions", ret->after, sizeof ret->after, &ret->has_cursor, err);
+    return rc;
+}
+
+/* A cursor is the place of the last row: what stands before it has been shown, wherever that row is by now. */
+vv_code vv_function_page_fill(vv_function_page *p, const vv_query *q, const vv_function_groups *g, vv_error *err)
+{
     bool more = false;
+    p->items = malloc((p->limit < g->count ? p->limit : g->count) * sizeof *p->items + 1);
+    if (!p->items)
+        return vv_fail(err, VV_ERR_NOMEM, "no memory for a page");
     for (size_t i = 0; i < g->count; i++) {
-        if (!row_matches(&g->items[i], a->o->text))
+        if (!row_matches(&g->items[i], p->text))
             continue;
-        rows++;
-        if (a->o->has_cursor && memcmp(g->items[i].place, a->o->after, sizeof a->o->after) <= 0)
+        p->rows++;
+        if (p->has_cursor && memcmp(g->items[i].place, p->after, sizeof p->after) <= 0)
             continue;
-        if (shown < a->o->limit)
-            page[shown++] = &g->items[i];
+        if (p->count < p->limit)
+            p->items[p->count++] = &g->items[i];
         else
             more = true;
     }
-    answer_head_json(j, a, more, rows);
+    if (more)
+        vv_query_cursor_text(q, "functions", p->items[p->count - 1]->place, VV_FUNCTION_PLACE, p->next);
+    return VV_OK;
+}
+
+static void answer_json(vv_json *j, const answer *a, const vv_function_page *p)
+{
+    answer_head_json(j, a, *p->next != '\0', p->rows);
     vv_json_kv_arr(j, "items");
-    for (size_t i = 0; i < shown; i++)
-        row_json(j, a, page[i]);
+    for (size_t i = 0; i < p->count; i++)
+        row_json(j, a, p->items[i]);
     vv_json_end_arr(j);
-    vv_query_next_json(j, a->q, "functions", more ? page[shown - 1]->place : NULL, VV_FUNCTION_PLACE);
+    vv_json_kv_cstr(j, "next", *p->next ? p->next : NULL);
     vv_json_end_obj(j);
 }
 
@@ -202,19 +210,26 @@ static vv_u128 total_of_base(const vv_scope *s, const vv_function_groups *g, vv_
 
 vv_code vv_view_functions(vv_json *j, vv_query *q, vv_error *err)
 {
-    options o;
+    vv_function_sort by;
     vv_scope s = {.items = NULL};
     vv_function_groups g = {.count = 0};
-    vv_code rc = read_options(q, &o, err);
+    vv_function_page p = {.items = NULL};
+    vv_code rc = read_sort(q, &by, err);
+    if (rc == VV_OK)
+        rc = vv_function_page_read(&p, q, err);
     if (rc == VV_OK)
         rc = vv_scope_read(&s, q, err);
     if (rc == VV_OK)
         rc = vv_function_groups_make(&g, &s, err);
     if (rc == VV_OK) {
-        vv_function_groups_sort(&g, &s, o.by);
-        answer a = {q, &o, &s, &g, total_of_base(&s, &g, o.by)};
-        answer_json(j, &a);
+        vv_function_groups_sort(&g, &s, by);
+        rc = vv_function_page_fill(&p, q, &g, err);
     }
+    if (rc == VV_OK) {
+        answer a = {q, by, &s, &g, total_of_base(&s, &g, by)};
+        answer_json(j, &a, &p);
+    }
+    vv_function_page_done(&p);
     vv_function_groups_done(&g);
     vv_scope_done(&s);
     return rc;

@@ -62,6 +62,22 @@ vv_u128 vv_function_value(const vv_function_row *r, vv_function_sort by);
  */
 void vv_function_groups_sort(vv_function_groups *g, const vv_scope *s, vv_function_sort by);
 
+/* Which rows of sorted groups are wanted (q, limit, cursor), then these rows. */
+typedef struct {
+    uint64_t limit;
+    const vv_str *text;
+    bool has_cursor;
+    uint8_t after[VV_FUNCTION_PLACE];
+    const vv_function_group **items;
+    size_t count;
+    size_t rows;               /* that q keeps, on all pages */
+    char next[VV_CURSOR_TEXT]; /* empty on the last page */
+} vv_function_page;
+VV_MUST_CHECK vv_code vv_function_page_read(vv_function_page *ret, vv_query *q, vv_error *err);
+VV_MUST_CHECK vv_code vv_function_page_fill(vv_function_page *p, const vv_query *q, const vv_function_groups *g,
+                                            vv_error *err);
+void vv_function_page_done(vv_function_page *p);
+
 /* The answer: execution, base, sort (self_ns inclusive_ns await_ns calls errors contexts name), q, limit, cursor. */
 VV_MUST_CHECK vv_code vv_view_functions(vv_json *j, vv_query *q, vv_error *err);
 

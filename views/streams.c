@@ -77,13 +77,14 @@ static void stream_json(vv_json *j, const vv_stream *s)
     vv_json_end_obj(j);
 }
 
-vv_code vv_view_streams(vv_json *j, vv_query *q, vv_error *err)
+vv_code vv_stream_page_read(vv_stream_page *ret, vv_query *q, vv_error *err)
 {
     static const char *const names[] = {"limit", "cursor", NULL};
     const vv_store *store = q->look->store;
     uint64_t limit = LIMIT_DEFAULT;
-    vv_euid after = {{0}}, last = {{0}};
+    vv_euid after = {{0}};
     bool has_cursor;
+    *ret = (vv_stream_page){.first = 0};
     vv_code rc = vv_query_check(q, names, err);
     if (rc == VV_OK)
         rc = vv_query_number(q, "limit", 1, LIMIT_MAX, &limit, err);
@@ -91,18 +92,31 @@ vv_code vv_view_streams(vv_json *j, vv_query *q, vv_error *err)
         rc = vv_query_cursor(q, "streams", after.b, sizeof after.b, &has_cursor, err);
     if (rc != VV_OK)
         return rc;
+    while (has_cursor && ret->first < store->stream_count
+           && memcmp(store->streams[ret->first].euid.b, after.b, sizeof after.b) <= 0)
+        ret->first++;
+    size_t left = store->stream_count - ret->first;
+    ret->count = left < limit ? left : (size_t)limit;
+    if (ret->count < left) {
+        const vv_euid *last = &store->streams[ret->first + ret->count - 1].euid;
+        vv_query_cursor_text(q, "streams", last->b, sizeof last->b, ret->next);
+    }
+    return VV_OK;
+}
+
+vv_code vv_view_streams(vv_json *j, vv_query *q, vv_error *err)
+{
+    vv_stream_page p;
+    vv_code rc = vv_stream_page_read(&p, q, err);
+    if (rc != VV_OK)
+        return rc;
     vv_json_obj(j);
     vv_snapshot_json(j, "snapshot", q->look);
     vv_json_kv_arr(j, "items");
-    size_t i = 0;
-    while (i < store->stream_count && has_cursor && memcmp(store->streams[i].euid.b, after.b, sizeof after.b) <= 0)
-        i++;
-    for (; i < store->stream_count && limit; i++, limit--) {
-        stream_json(j, &store->streams[i]);
-        last = store->streams[i].euid;
-    }
+    for (size_t i = 0; i < p.count; i++)
+        stream_json(j, &q->look->store->streams[p.first + i]);
     vv_json_end_arr(j);
-    vv_query_next_json(j, q, "streams", i < store->stream_count ? last.b : NULL, sizeof last.b);
+    vv_json_kv_cstr(j, "next", *p.next ? p.next : NULL);
     vv_json_end_obj(j);
     return VV_OK;
 }

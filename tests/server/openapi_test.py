@@ -12,6 +12,7 @@ import glob
 import json
 import os
 import re
+import subprocess
 import sys
 import tarfile
 import tempfile
@@ -272,6 +273,51 @@ def stores(fixtures, scratch):
     yield "no store yet", tempfile.mkdtemp(dir=scratch), None
 
 
+# The verbs that show what resources do, and which parameters are no options of them.
+VERBS = {
+    "/api/v1/store": ("streams", ()),
+    "/api/v1/streams": ("streams", ()),
+    "/api/v1/streams/{euid}": ("streams", ()),
+    "/api/v1/streams/{euid}/{plane}": ("streams", ()),
+    "/api/v1/executions": ("ls", ()),
+    "/api/v1/executions/{id}": ("show", ()),
+    "/api/v1/executions/{id}/errors": ("errors", ()),
+    "/api/v1/executions/{id}/errors/{error}": ("errors", ()),
+    "/api/v1/executions/{id}/logs": ("logs", ()),
+    "/api/v1/executions/{id}/checkpoint": ("show", ()),
+    "/api/v1/executions/{id}/threads": ("threads", ()),
+    "/api/v1/executions/{id}/spans": ("spans", ()),
+    "/api/v1/executions/{id}/spans/{call}": ("spans", ()),
+    "/api/v1/contexts/{key}": ("context", ()),
+    "/api/v1/functions": ("top", ("execution",)),
+    "/api/v1/flame": ("flame", ("execution",)),
+    "/api/v1/callers": ("callers", ("execution", "function")),
+    "/api/v1/callees": ("callees", ("execution", "function")),
+    "/api/v1/search": ("search", ("q",)),
+    "/api/v1/values/{cid}": ("value", ()),
+    "/api/v1/values/{cid}/raw": ("value", ()),
+    "/api/v1/values/{cid}/uses": ("value", ()),
+}
+OF_SERVERS = {"/api/v1", "/api/v1/meta", "/api/v1/openapi.json", "/api/v1/follow",
+              "/api/v1/streams/{euid}/{plane}/{seq}"}
+
+
+def not_asked_by_command(varve, document):
+    """Parameters of resources that the command's verbs have no option for."""
+    for path, item in document.document["paths"].items():
+        if path not in VERBS:
+            if path.startswith("/api/v1") and path not in OF_SERVERS:
+                yield "%s has no verb" % path
+            continue
+        verb, positional = VERBS[path]
+        words = subprocess.run([varve, verb, "--help"], stdout=subprocess.PIPE, check=True, text=True).stdout.split()
+        for parameter in item["get"].get("parameters", ()):
+            name = parameter["name"]
+            if parameter["in"] == "query" and name not in ("as_of", *positional):
+                if "--" + name.replace("_", "-") not in words:
+                    yield "%s?%s= is no option of %s" % (path, name, verb)
+
+
 def main():
     varve, fixtures, scratch = sys.argv[1:]
     failed, n, seen, document = False, 0, {}, None
@@ -294,10 +340,15 @@ def main():
         for item, statuses in document.seen.items():
             seen.setdefault(item, set()).update(statuses)
     n += 1
+    lacks = list(not_asked_by_command(varve, document))
+    print("%s %d - the command asks all that HTTP does" % ("not ok" if lacks else "ok", n))
+    for fault in lacks:
+        print("# %s" % fault)
+    n += 1
     never = [p for p in document.document["paths"] if 200 not in seen.get(p, ())]
     print("%s %d - every resource was answered somewhere %s" % ("not ok" if never else "ok", n, " ".join(never)))
     print("1..%d" % n)
-    sys.exit(failed or bool(never))
+    sys.exit(failed or bool(never) or bool(lacks))
 
 
 if __name__ == "__main__":
