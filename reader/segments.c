@@ -139,6 +139,11 @@ static void identify(vv_seg *seg, const vv_file_ident *ident)
     seg->mtime_ns = ident->mtime_ns;
 }
 
+static bool is_unreadable(vv_code rc, const vv_error *fault)
+{
+    return rc == VV_ERR_IO || (fault->name && strcmp(fault->name, "NotRegularFile") == 0);
+}
+
 /* What a file holds that was read. No memory is a failure; whatever else is wrong becomes the segment's state. */
 static vv_code take_file(const loader *l, vv_seg **place, vv_segment_reading *r, const vv_group_buffer *buf,
                          vv_error *err)
@@ -156,8 +161,7 @@ static vv_code take_file(const loader *l, vv_seg **place, vv_segment_reading *r,
         vv_seg_unref(seg);
         *place = NULL;
     } else if (rc != VV_OK) {
-        bool irregular = r->fault.name && strcmp(r->fault.name, "NotRegularFile") == 0;
-        seg->state = rc == VV_ERR_IO || irregular ? VV_SEG_UNREADABLE : VV_SEG_CORRUPT;
+        seg->state = is_unreadable(rc, &r->fault) ? VV_SEG_UNREADABLE : VV_SEG_CORRUPT;
         seg->why = r->fault.name;
         vv_seg_drop_content(seg);
     } else {
@@ -304,13 +308,24 @@ static vv_seg_row *row_of(const loader *l, const vv_seg_rows *rows, size_t *at, 
     return *at < rows->count && rows->rows[*at].sequence == sequence ? &rows->rows[(*at)++] : NULL;
 }
 
+/* Is it for the same reason that it can't be opened? */
+static bool is_still_unreadable(const loader *l, const vv_seg *seg)
+{
+    vv_segment_reading r;
+    open_file(l, &r, seg);
+    vv_open_file_close(&r.file);
+    return is_unreadable(r.rc, &r.fault) && strcmp(r.fault.name ? r.fault.name : "", seg->why ? seg->why : "") == 0;
+}
+
 /* Is segment i of the former look, which may have no such one, this file still? */
 static bool is_known(const loader *l, const vv_seg_list *former, size_t i, uint64_t sequence)
 {
     vv_seg room;
     const vv_seg *seg = i < former->count ? vv_seg_at(former, i, &room) : NULL;
-    if (!seg || seg->sequence != sequence || seg->state == VV_SEG_UNREADABLE)
+    if (!seg || seg->sequence != sequence)
         return false;
+    if (seg->state == VV_SEG_UNREADABLE)
+        return is_still_unreadable(l, seg);
     char path[VV_STREAM_PATH];
     vv_segment_path(path, l->euid, l->plane, sequence);
     vv_file_ident ident;

@@ -491,6 +491,34 @@ START_TEST(what_is_told_of_again_changes_nothing)
 }
 END_TEST
 
+/* What can't be read is looked at each time, and as long as it can't be, it is the same. */
+START_TEST(what_stays_unreadable_changes_nothing)
+{
+    test_rng g = test_seeded("files of segments");
+    files d;
+    char full[FULL_PATH];
+    files_begin(&d);
+    while (d.high < 20)
+        put(&d, ++d.high, false, &g);
+    full_path(&d, 3, full);
+    ck_assert_int_eq(unlink(full), 0);
+    ck_assert_int_eq(mkdir(full, 0700), 0);
+    vv_seg_list list = load(&d, NULL), next = load(&d, &list);
+    vv_seg room;
+    ck_assert_int_eq(vv_seg_at(&list, 2, &room)->state, VV_SEG_UNREADABLE);
+    ck_assert(vv_seg_list_same(&next, &list));
+    vv_seg_list_done(&list);
+    ck_assert_int_eq(rmdir(full), 0);
+    put(&d, 3, false, &g);
+    list = load(&d, &next);
+    ck_assert_int_eq(vv_seg_at(&list, 2, &room)->state, VV_SEG_OK);
+    ck_assert(!vv_seg_list_same(&next, &list));
+    vv_seg_list_done(&list);
+    vv_seg_list_done(&next);
+    files_done(&d);
+}
+END_TEST
+
 /* Whatever a file's size is when a group of it is read, whose end nobody remembers: it is whole, or it has changed. */
 START_TEST(files_that_grow_and_shrink_are_told_of)
 {
@@ -656,6 +684,7 @@ int main(void)
     tcase_add_test(t, the_last_sequence_is_one_of_them);
     tcase_add_test(t, lists_follow_their_files);
     tcase_add_test(t, what_is_told_of_again_changes_nothing);
+    tcase_add_test(t, what_stays_unreadable_changes_nothing);
     tcase_add_test(t, files_that_grow_and_shrink_are_told_of);
     tcase_add_test(t, a_ledger_is_asked_by_the_first_look_that_finds_files);
     tcase_add_test(t, without_memory_a_look_fails_as_a_whole);
