@@ -25,6 +25,7 @@ enum {
     FILES = 256, /* descriptors that are left to the store, at best */
     FILES_LEAST = 32, /* without so many in all nobody could be answered */
     TIMEOUT_SECONDS = 30,
+    SLOW_NS = 1000000000,
     CONNECTION_MEMORY = 320 * 1024, /* request line (2000 executions), headers, and the piece of a body on its way */
     STACK = 1024 * 1024,
     UPLOAD_MAX = 64 * 1024,         /* of a body that nobody asked for, before the connection is given up */
@@ -61,7 +62,7 @@ struct call {
     char *target;
     size_t uploaded;
     bool counted, met;
-    bool patient; /* the connection's own timeout was set */
+    unsigned patience_s; /* the connection's own timeout, where it was set; else 0 */
     vv_watched_file file;
 
     char method[METHOD]; /* for the log: of an answer that was given, else empty */
@@ -128,7 +129,8 @@ static void end_request(call *c)
     free(c->target);
     c->target = NULL;
     c->uploaded = 0;
-    c->counted = c->met = c->patient = false;
+    c->counted = c->met = false;
+    c->patience_s = 0;
     c->method[0] = 0;
     c->sent = 0;
 }
@@ -186,7 +188,7 @@ static void on_completed(void *cls, struct MHD_Connection *connection, void **co
     (void)code;
     call *c = *con_cls;
     if (c) {
-        if (c->patient)
+        if (c->patience_s)
             MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, (unsigned)TIMEOUT_SECONDS);
         end_request(c);
         start_waiting(c);
@@ -255,13 +257,28 @@ static const char *frame_fault(const call *c, struct MHD_Connection *connection,
 typedef struct {
     vv_body *body;
     call *call;
+    struct MHD_Connection *connection;
 } sending;
+
+/*
+ * The library takes the time that an answer needs to be made for its client's silence, and would hang up on who waited
+ * for the longest. A silence begins anew where a timeout is set and there was none.
+ */
+static void restart_silence(sending *s)
+{
+    unsigned seconds = s->call->patience_s ? s->call->patience_s : TIMEOUT_SECONDS;
+    MHD_set_connection_option(s->connection, MHD_CONNECTION_OPTION_TIMEOUT, 0U);
+    MHD_set_connection_option(s->connection, MHD_CONNECTION_OPTION_TIMEOUT, seconds);
+}
 
 static ssize_t read_body(void *cls, uint64_t pos, char *buf, size_t max)
 {
     sending *s = cls;
     (void)pos;
+    uint64_t from = vv_now_ns();
     ssize_t n = vv_body_read(s->body, buf, max);
+    if (vv_now_ns() - from > SLOW_NS)
+        restart_silence(s);
     if (n > 0)
         s->call->sent += (uint64_t)n;
     return n > 0 ? n : n == 0 ? MHD_CONTENT_READER_END_OF_STREAM : MHD_CONTENT_READER_END_WITH_ERROR;
@@ -274,12 +291,12 @@ static void free_body(void *cls)
     free(s);
 }
 
-static struct MHD_Response *make_stream(call *c, vv_response *rs)
+static struct MHD_Response *make_stream(call *c, struct MHD_Connection *connection, vv_response *rs)
 {
     sending *s = malloc(sizeof *s);
     if (!s)
         return NULL;
-    *s = (sending){rs->body, c};
+    *s = (sending){rs->body, c, connection};
     struct MHD_Response *m = MHD_create_response_from_callback(rs->has_body_len ? rs->body_len : MHD_SIZE_UNKNOWN,
                                                                VV_ANSWER_PIECE, read_body, s, free_body);
     if (m)
@@ -297,12 +314,12 @@ static struct MHD_Response *make_file(call *c, vv_response *rs, bool head)
     return m;
 }
 
-static struct MHD_Response *make_response(call *c, vv_response *rs, bool head)
+static struct MHD_Response *make_response(call *c, struct MHD_Connection *connection, vv_response *rs, bool head)
 {
     if (rs->has_file)
         return make_file(c, rs, head);
     if (rs->body)
-        return make_stream(c, rs);
+        return make_stream(c, connection, rs);
     /* A 304 or a redirect goes without its body. */
     bool empty = rs->status / 100 == 3;
     struct MHD_Response *m = MHD_create_response_from_buffer(
@@ -317,7 +334,7 @@ static struct MHD_Response *make_response(call *c, vv_response *rs, bool head)
 static enum MHD_Result send_response(call *c, struct MHD_Connection *connection, const char *method, vv_response *rs)
 {
     bool unknown_len = rs->body && !rs->has_body_len, head = strcmp(method, "HEAD") == 0;
-    struct MHD_Response *m = make_response(c, rs, head);
+    struct MHD_Response *m = make_response(c, connection, rs, head);
     if (!m)
         return MHD_NO;
     /* After the headers of a chunked answer to HEAD the library sends the last chunk all the same. */
@@ -341,8 +358,9 @@ static enum MHD_Result answer(call *c, struct MHD_Connection *connection, const 
     vv_response rs = {0};
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, read_header, &rq);
     vv_server_handle(h->server, &rq, &rs);
-    if (rs.patience_s)
-        c->patient = MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, rs.patience_s) == MHD_YES;
+    if (rs.patience_s
+        && MHD_set_connection_option(connection, MHD_CONNECTION_OPTION_TIMEOUT, rs.patience_s) == MHD_YES)
+        c->patience_s = rs.patience_s;
     enum MHD_Result result = MHD_NO;
     if (!rs.has_file || vv_file_watch_enter(h->files, &c->file, rs.file, rs.file_off + rs.body_len, c->fd))
         result = send_response(c, connection, method, &rs);

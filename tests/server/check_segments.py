@@ -13,11 +13,13 @@ import os
 import random
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import tarfile
 import tempfile
+import threading
 import time
 import traceback
 import zipfile
@@ -378,6 +380,43 @@ USE = {r"streams/[0-9a-f]{32}/meta/(?!0{20})[0-9]{20}\.bamlmeta": "meta",
        r"tmp/.*": "tmp", r"runs/.*": "legacy", r"publish\.lock|usage\.state": "other"}
 
 
+class Slow:
+    """An answer that takes longer to be made than a client may be silent: meanwhile the server is stopped."""
+
+    SILENCE = 31
+
+    def __init__(self, build, work):
+        made = Made(work, "slow")
+        sparse(made.path("data", 1), 3 * 2**30)
+        self.server = Server(os.path.join(build, "varve"), made.root)
+        self.server.get("")
+        self.place = "/%s/data" % made.euid
+        self.items, self.fault = None, None
+        self.thread = threading.Thread(target=self.run)
+        self.thread.start()
+
+    def run(self):
+        timer = threading.Timer(0.3, self.stop_for_a_while)
+        timer.start()
+        try:
+            self.items = self.server.get(self.place)["items"]
+        except Exception as fault:  # pylint: disable=broad-except
+            self.fault = fault
+        timer.join()
+
+    def stop_for_a_while(self):
+        self.server.process.send_signal(signal.SIGSTOP)
+        time.sleep(self.SILENCE)
+        self.server.process.send_signal(signal.SIGCONT)
+
+    def test_slow(self, _build, _source, _work, _rng):
+        """It comes whole all the same."""
+        self.thread.join()
+        self.server.stop()
+        assert self.fault is None, repr(self.fault)
+        assert [item["bytes"] for item in self.items] == [3 * 2**30], self.items
+
+
 def expected_use(root, alive, below=("",)):
     """(disk, bytes that the ledger should say) by a walk of our own, of what lies below some names."""
     disk = {name: {"files": 0, "bytes": 0} for name in (*dict.fromkeys(USE.values()), "orphan", "total")}
@@ -519,8 +558,9 @@ def main():
     work = tempfile.mkdtemp()
     print(f"# seed {seed}")
     failed = 0
+    slow = Slow(build, work)
     tests = (test_fixtures, test_recorded, test_hostile, test_refusals, test_changes, test_large, test_shrinking,
-             test_use, test_orphans, test_many_objects)
+             test_use, test_orphans, test_many_objects, slow.test_slow)
     try:
         for number, test in enumerate(tests, 1):
             try:
