@@ -179,10 +179,15 @@ static vv_code list_planes(vv_stream *s, struct vv_stream_core *c, vv_source *so
     rc = list_meta(s, c, source, former, change, err);
     if (rc == VV_OK)
         rc = list_plane(s, c, source, VV_PLANE_DATA, former, change, err);
-    vv_error ignored = {0};
-    if (rc == VV_OK && list_plane(s, c, source, VV_PLANE_HEALTH, former, change, &ignored) != VV_OK)
+    if (rc != VV_OK)
+        return rc;
+    vv_error why = {0};
+    rc = list_plane(s, c, source, VV_PLANE_HEALTH, former, change, &why);
+    if (rc == VV_ERR_NOMEM)
+        return vv_fail(err, rc, "%s", why.msg);
+    if (rc != VV_OK) /* an extra: as if there were none */
         c->index->health = (vv_seg_list){.array = NULL};
-    return rc;
+    return VV_OK;
 }
 
 /* Nothing but data has come since the former look, in which nothing failed. */

@@ -16,6 +16,8 @@
 
 #include "tests/reader/commits.h"
 
+#include "tests/reader/denial.h"
+
 enum { FORMER = 5, ROOTS = 400 };
 
 typedef struct {
@@ -269,6 +271,47 @@ START_TEST(looks_that_follow_say_what_fresh_ones_do)
 }
 END_TEST
 
+/* A look that finds no memory for something fails, or does without it; the one before says what it said. */
+START_TEST(looks_without_memory)
+{
+    enum { STEPS = 40 };
+    test_rng g = test_seeded("executions, without memory");
+    rig r;
+    begin(&r);
+    vv_store *former = look(&r, NULL);
+    for (int i = 0; i < STEPS; i++) {
+        step(&r, &g);
+        char *before = text_of(former), *wanted;
+        vv_store *fresh = look(&r, NULL);
+        wanted = text_of(fresh);
+        vv_store_free(fresh);
+        vv_store *now = NULL;
+        denials = 1;
+        for (int64_t at = 0; denials; at++) {
+            denials = 0;
+            denied = at;
+            vv_code rc = vv_store_open(&now, r.source, former, NULL);
+            denied = -1;
+            char *again = text_of(former), *text = rc == VV_OK ? text_of(now) : NULL;
+            ck_assert(rc == VV_OK || (rc == VV_ERR_NOMEM && denials));
+            ck_assert_str_eq(again, before);
+            if (text)
+                ck_assert_str_eq(text, wanted);
+            if (text && denials)
+                vv_store_free(now);
+            free(text);
+            free(again);
+        }
+        free(before);
+        free(wanted);
+        vv_store_free(former);
+        former = now;
+    }
+    vv_store_free(former);
+    done(&r);
+}
+END_TEST
+
 /* One thread goes on from look to look, others read what it published last, and let go of it. */
 typedef struct {
     pthread_mutex_t lock;
@@ -356,6 +399,7 @@ int main(void)
 {
     TCase *t = test_case("meta_index", 300);
     tcase_add_test(t, looks_that_follow_say_what_fresh_ones_do);
+    tcase_add_test(t, looks_without_memory);
     tcase_add_test(t, looks_are_read_while_others_follow);
     return test_run();
 }

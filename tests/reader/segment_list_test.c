@@ -10,45 +10,13 @@
 
 #include "tests/reader/build.h"
 
+#include "tests/reader/denial.h"
+
 #include "tests/reader/files.h"
 
 #include "reader/ledger.h"
 
 enum { MODEL = 4000, LISTS = 6, GROUPS = 4 };
-
-/* The allocation to be denied of those that come, or -1; all of them are wrapped at link time. */
-static int64_t denied = -1;
-static unsigned denials;
-
-static bool is_denied(void)
-{
-    if (denied < 0 || denied-- > 0)
-        return false;
-    denials++;
-    return true;
-}
-
-void *__real_malloc(size_t n);
-void *__real_calloc(size_t n, size_t k);
-void *__real_realloc(void *p, size_t n);
-void *__wrap_malloc(size_t n);
-void *__wrap_calloc(size_t n, size_t k);
-void *__wrap_realloc(void *p, size_t n);
-
-void *__wrap_malloc(size_t n)
-{
-    return is_denied() ? NULL : __real_malloc(n);
-}
-
-void *__wrap_calloc(size_t n, size_t k)
-{
-    return is_denied() ? NULL : __real_calloc(n, k);
-}
-
-void *__wrap_realloc(void *p, size_t n)
-{
-    return is_denied() ? NULL : __real_realloc(p, n);
-}
 
 /* What the test knows of a segment. */
 typedef struct {
