@@ -12,6 +12,7 @@
 typedef struct {
     size_t max;
     _Atomic size_t used;
+    _Atomic size_t lent; /* of used: for as long as an answer is made and sent */
     /*
      * Asked where too little is left, without a lock of the budget held: gives back what it can do without, until n
      * bytes are free; false where they are not, and it can give nothing. May be NULL.
@@ -31,6 +32,12 @@ bool vv_budget_take(vv_budget *b, size_t n);
 /* Takes what is there already: it may exceed the sum, and the next one to take makes up for it. */
 void vv_budget_force(vv_budget *b, size_t n);
 void vv_budget_give(vv_budget *b, size_t n);
+/*
+ * Takes n bytes as a loan, to be repaid before long. Where they are not to be had while others have loans too, it waits
+ * for these to be repaid, for some seconds; own is what the caller has as loans already.
+ */
+bool vv_budget_borrow(vv_budget *b, size_t n, size_t own);
+void vv_budget_repay(vv_budget *b, size_t n);
 
 static inline size_t vv_budget_max(const vv_budget *b)
 {

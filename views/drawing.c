@@ -72,7 +72,7 @@ static size_t most_bytes(const vv_draw_plan *plan, const vv_tree *t)
 static vv_code take_room(vv_drawing *d, const vv_draw_plan *plan, vv_error *err)
 {
     size_t n = most_bytes(plan, &d->source);
-    if (!vv_budget_take(plan->budget, n))
+    if (!vv_budget_borrow(plan->budget, n, plan->borrowed))
         return vv_fail(err, VV_ERR_LIMIT, "the table behind the answer may need %zu bytes, more than is left of %zu", n,
                        vv_budget_max(plan->budget));
     d->budget = plan->budget;
@@ -85,7 +85,7 @@ static void settle_room(vv_drawing *d)
 {
     size_t held = vv_flame_bytes(&d->flame) + vv_derived_bytes(&d->turned) + vv_derived_bytes(&d->transformed);
     if (held < d->bytes) {
-        vv_budget_give(d->budget, d->bytes - held);
+        vv_budget_repay(d->budget, d->bytes - held);
         d->bytes = held;
     }
 }
@@ -117,7 +117,7 @@ void vv_drawing_done(vv_drawing *d)
     vv_flame_done(&d->flame);
     vv_derived_done(&d->turned);
     vv_derived_done(&d->transformed);
-    vv_budget_give(d->budget, d->bytes);
+    vv_budget_repay(d->budget, d->bytes);
     d->bytes = 0;
 }
 

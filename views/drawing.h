@@ -13,7 +13,8 @@ typedef struct {
     vv_flame_options options;
     vv_transform transforms[VV_QUERY_TRANSFORMS];
     size_t transform_count;
-    vv_budget *budget;           /* what drawings come out of */
+    vv_budget *budget;           /* what drawings borrow from */
+    size_t borrowed;             /* by those by this plan that are there */
     vv_function_grouping groups; /* of the tree's functions; of all orders but top down */
     uint32_t group;              /* of the function whose callers or callees are asked for */
 } vv_draw_plan;
@@ -27,7 +28,7 @@ typedef struct {
     vv_flame flame;
     vv_filtered filtered;
     vv_budget *budget;
-    size_t bytes;           /* taken out of it */
+    size_t bytes;           /* borrowed from it */
 } vv_drawing;
 
 /*

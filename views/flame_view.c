@@ -111,15 +111,18 @@ static vv_code draw_sides(vv_flame_view *v, vv_error *err)
 {
     vv_code rc = VV_OK;
     uint64_t max_nodes = v->plan.options.max_nodes;
+    v->plan.borrowed = v->drawing.bytes;
     for (size_t side = 0; side < VV_SIDES && rc == VV_OK; side++) {
         const vv_tree *t = &v->c.merged.side[side];
         rc = vv_drawing_make(&v->side[side], &v->plan, t, &v->drawing, err);
         if (rc == VV_OK && v->side[side].flame.row_count != v->drawing.flame.row_count)
             rc = vv_fail(err, VV_ERR_CORRUPT, "two drawings of one tree differ");
         v->plan.options.max_nodes = 1;
+        v->plan.borrowed += v->side[side].bytes;
         if (rc == VV_OK)
             rc = vv_drawing_make(&v->sizes[side], &v->plan, t, NULL, err);
         v->plan.options.max_nodes = max_nodes;
+        v->plan.borrowed += v->sizes[side].bytes;
     }
     return rc == VV_OK ? vv_cause_find(&v->cause, &v->c, err) : rc;
 }

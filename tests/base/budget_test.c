@@ -57,6 +57,34 @@ START_TEST(asks_for_room_until_it_is_enough)
 }
 END_TEST
 
+static void *repay_soon(void *b)
+{
+    static const struct timespec soon = {.tv_nsec = 100000000};
+    nanosleep(&soon, NULL);
+    vv_budget_repay(b, 60);
+    return NULL;
+}
+
+START_TEST(waits_for_loans_of_others)
+{
+    vv_budget b;
+    vv_budget_init(&b, 100);
+    ck_assert(vv_budget_borrow(&b, 60, 0));
+    ck_assert(!vv_budget_borrow(&b, 60, 60)); /* at once: nobody else has any */
+    ck_assert(!vv_budget_borrow(&b, 101, 0)); /* nor does it help to wait for this */
+    pthread_t t;
+    ck_assert(pthread_create(&t, NULL, repay_soon, &b) == 0);
+    ck_assert(vv_budget_borrow(&b, 70, 0));
+    pthread_join(t, NULL);
+    ck_assert_uint_eq(b.used, 70);
+    ck_assert_uint_eq(b.lent, 70);
+    vv_budget_repay(&b, 70);
+    ck_assert(vv_budget_take(&b, 60));
+    ck_assert(!vv_budget_borrow(&b, 60, 0)); /* what is no loan may stay for ever */
+    ck_assert_uint_eq(b.lent, 0);
+}
+END_TEST
+
 START_TEST(an_exceeded_sum_refuses)
 {
     vv_budget b;
@@ -107,6 +135,7 @@ int main(void)
     TCase *tc = test_case("budget", 60);
     tcase_add_test(tc, takes_up_to_the_sum);
     tcase_add_test(tc, asks_for_room_until_it_is_enough);
+    tcase_add_test(tc, waits_for_loans_of_others);
     tcase_add_test(tc, an_exceeded_sum_refuses);
     tcase_add_test(tc, threads_never_exceed_it);
     return test_run();

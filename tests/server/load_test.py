@@ -28,12 +28,13 @@ f(%d)
 WHOLE = "/api/v1/flame?execution=latest&max_nodes=1000000&ids=1"
 CROWD, SLOW, HANGING = 100, 3, 12
 CROWD_DEPTH = 14
+TIGHT_MIB, TURNS = 40, 12  # for a tree of that depth
 NODE_BYTES = 160  # what a node of a table may take, beside the fold
 
 
 class Server(serving.Server):
-    def __init__(self, varve, store):
-        super().__init__(varve, store, "--no-index", "--memory", "4096")
+    def __init__(self, varve, store, memory=4096):
+        super().__init__(varve, store, "--no-index", "--memory", str(memory))
         self.proc = "/proc/%d/" % self.process.pid
 
     def resident(self):
@@ -127,6 +128,24 @@ def one_fold(t, varve, store):
     t.ok(server.stop() == 0, "end")
 
 
+def takes_turns(t, varve, store):
+    """Where the table of one answer has room, each of a crowd has, one after the other."""
+    server = Server(varve, store, TIGHT_MIB)
+    got = []
+
+    def ask(number):
+        got.append(server.get("/api/v1/flame?execution=latest&max_nodes=1000000&transform=hide:none%d" % number)[0])
+    ask(0)
+    t.ok(got == [200], "a table that %d MiB have room for" % TIGHT_MIB)
+    crowd = [threading.Thread(target=ask, args=(at,)) for at in range(1, TURNS + 1)]
+    for c in crowd:
+        c.start()
+    for c in crowd:
+        c.join()
+    t.ok(got == [200] * (TURNS + 1), "so have they for those of %d that ask at once" % TURNS, got)
+    t.ok(server.stop() == 0, "end")
+
+
 def nobody_waits(t, server):
     """While one client's answer needs a long fold, others get theirs."""
     done = threading.Event()
@@ -171,7 +190,9 @@ def main():
     varve, varve_lua, scratch = sys.argv[1:4]
     depth, measure = int(sys.argv[4]), sys.argv[5] != "0"
     t = Test()
-    one_fold(t, varve, record(varve_lua, scratch, min(depth, CROWD_DEPTH)))
+    small = record(varve_lua, scratch, min(depth, CROWD_DEPTH))
+    one_fold(t, varve, small)
+    takes_turns(t, varve, small)
     store = record(varve_lua, scratch, depth)
     server = Server(varve, store)
     nobody_waits(t, server)
