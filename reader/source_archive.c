@@ -185,7 +185,7 @@ static store_place *place_of(indexer *x, const char *path, size_t prefix, unsign
 static vv_code archive_fault(const indexer *x, vv_error *err)
 {
     const char *text = archive_error_string(x->a);
-    return vv_fail(err, VV_ERR_CORRUPT, "the archive %s is damaged: %s", x->name, text ? text : "unknown fault");
+    return vv_fail(err, VV_ERR_CORRUPT, "the archive %s is damaged: %s", x->name, text ? text : "it is cut short");
 }
 
 /* Copies the entry's content to the end of the spool. Holes of a sparse file stay holes. */
@@ -281,11 +281,23 @@ static vv_code add_entry(indexer *x, struct archive_entry *e, const char *path, 
     return vv_tree_add(&place->tree, strdup(rel), kind, 0, 0, err);
 }
 
+/*
+ * A tar ends in blocks of zeros. One that stops before them, behind a whole member, would pass for a store that lacks
+ * whatever came later.
+ */
+static bool lacks_its_end(struct archive *a)
+{
+    bool is_tar = (archive_format(a) & ARCHIVE_FORMAT_BASE_MASK) == ARCHIVE_FORMAT_TAR;
+    return is_tar && archive_filter_bytes(a, 0) <= archive_read_header_position(a);
+}
+
 static vv_code index_entries(indexer *x, vv_error *err)
 {
     for (uint64_t n = 0;; n++) {
         struct archive_entry *e;
         int r = archive_read_next_header(x->a, &e);
+        if (r == ARCHIVE_EOF && lacks_its_end(x->a))
+            return vv_fail(err, VV_ERR_CORRUPT, "the archive %s is damaged: it is cut short", x->name);
         if (r == ARCHIVE_EOF)
             return VV_OK;
         if (r == ARCHIVE_RETRY)

@@ -157,6 +157,28 @@ fails 2 "did you mean .varve dump" "a mistyped verb" "$varve" dmup
 fails 2 "lists them" "an unknown verb" "$varve" xyzzy
 fails 2 "lists them" "no verb" "$varve"
 
+# A tar that stops at any block before its end is none, also where a member has just ended.
+end=$(python3 -c 'import sys; print(len(sys.stdin.buffer.read().rstrip(b"\0")) // 512 + 1)' <"$fixtures/demo-store.tar")
+taken= refused=0
+for blocks in $(seq $((end + 1))); do
+    head -c $((blocks * 512)) "$fixtures/demo-store.tar" >"$tmp/cut.tar"
+    "$varve" dump "$tmp/cut.tar" >/dev/null 2>"$tmp/err"
+    status=$?
+    if [ $status = 0 ]; then
+        taken="$taken $blocks"
+    elif [ $status = 5 ] && grep -q "^varve: the archive .*cut.tar" "$tmp/err"; then
+        refused=$((refused + 1))
+    fi
+done
+[ "$taken $refused" = " $((end + 1)) $end" ]
+ok $? "a tar that is cut short"
+gzip -c "$tmp/cut.tar" >"$tmp/whole.tar.gz" && head -c $((end * 512)) "$tmp/cut.tar" | gzip >"$tmp/cut.tar.gz"
+"$varve" dump "$tmp/whole.tar.gz" >/dev/null 2>&1
+whole=$?
+"$varve" dump "$tmp/cut.tar.gz" >/dev/null 2>"$tmp/err"
+[ "$whole $?" = "0 5" ] && grep -q "cut short" "$tmp/err"
+ok $? "one in a whole gzip file too"
+
 "$varve" dump "$fixtures/damaged-5.tar" >/dev/full 2>"$tmp/err"
 [ $? = 5 ] && [ "$(wc -l <"$tmp/err")" = 1 ] && grep -q "No space left" "$tmp/err"
 ok $? "a full disk behind standard output"
