@@ -7,7 +7,6 @@
 #include "base/grow.h"
 #include "base/map.h"
 
-
 /* As they were met. Looks share one, until another engine starts. */
 struct vv_engine_list {
     unsigned refs; /* atomic */
