@@ -260,7 +260,7 @@ static void print_paths_foot(const vv_compared *x, const paths_table *kind, bool
     if (pages)
         vv_cli_print_next(x->page->next);
     else if (x->page->more)
-        printf("more follow; --limit shows them\n");
+        printf("more follow; --limit shows up to 1000\n");
 }
 
 /* cls of the show: which table, whether the verb takes a cursor, and the verdict to tell. */

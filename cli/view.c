@@ -270,7 +270,7 @@ void vv_cli_print_evidence(vv_verdict v)
 void vv_cli_print_next(const char *cursor)
 {
     if (*cursor)
-        printf("more follow; --cursor %s shows them\n", cursor);
+        printf("more follow: up to 1000 at a time with --limit, the next ones with\n--cursor %s\n", cursor);
 }
 
 const char *vv_cli_line(char out[VV_CLI_LINE], vv_str s)

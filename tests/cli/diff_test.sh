@@ -98,7 +98,7 @@ is "spans by calling path" "+3 +3 ask main > asks" \
 is "how many there are" "base: 3 calls kept one by one, 5 counted; evidence complete head: 6 calls kept one by one, 11 counted; evidence complete" \
     "$("$varve" diff calm stormy --of spans | grep -E '^(base|head)' | xargs)"
 is "spans of one function" 1 "$("$varve" diff calm stormy --of spans --function ask | grep -c ' ask ')"
-is "fewer than there are" "more follow; --limit shows them" "$("$varve" diff calm stormy --of spans -n 1 | tail -1)"
+is "fewer than there are" "more follow; --limit shows up to 1000" "$("$varve" diff calm stormy --of spans -n 1 | tail -1)"
 is "errors by what was thrown where" "+3 - 0 3 +3 +3 new fresh ask main > asks" \
     "$("$varve" diff calm stormy --of errors | paths)"
 is "how many of them" "base: 0 errors recorded, 0 calls ended by an error; evidence complete head: 3 errors recorded, 3 calls ended by an error; evidence complete" \
@@ -113,7 +113,7 @@ for verb in spans errors; do
         "$("$varve" $verb --store stormy --base latest~1)"
 done
 is "which has pages" 2 "$({ "$varve" spans --store stormy --base latest~1 -n 1; "$varve" spans --store stormy \
-    --base latest~1 --cursor "$("$varve" spans --store stormy --base latest~1 -n 1 | sed -n 's/.*--cursor \(.*\) shows.*/\1/p')"; } | grep -c ' main')"
+    --base latest~1 --cursor "$("$varve" spans --store stormy --base latest~1 -n 1 | sed -n 's/^--cursor //p')"; } | grep -c ' main')"
 
 # The answer as JSON
 tar -C before -cf before.tar .baml
