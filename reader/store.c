@@ -122,6 +122,8 @@ static vv_code finish_store(vv_store **ret, vv_store *s, vv_code rc)
         return rc;
     }
     hash_generation(s);
+    for (size_t i = 0; i < s->stream_count; i++)
+        s->stamp += s->streams[i].stamp;
     *ret = s;
     return VV_OK;
 }

@@ -71,6 +71,7 @@ typedef struct {
     vv_engine *engines;      /* every EngineStarted in order, as dump lists them */
     size_t engine_count;
     size_t execution_count;
+    uint64_t stamp; /* of its segment files, as vv_seg_list_stamp */
     struct vv_stream_core *core; /* owns what the pointers above lead to; shared between looks */
 } vv_stream;
 
@@ -79,6 +80,7 @@ typedef struct vv_store {
     vv_stream *streams; /* by id bytes, each id once */
     size_t stream_count;
     uint8_t generation[32]; /* docs/http-api.md */
+    uint64_t stamp; /* of all streams': looks of one generation differ in it where a file became another one */
 } vv_store;
 
 /* former may be NULL. Errors only where the store as a whole can't be read; a bad stream is marked failed. */

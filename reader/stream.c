@@ -207,6 +207,13 @@ static void share_index(vv_stream *s, struct vv_stream_core *c, const vv_stream 
     s->core = c;
 }
 
+/* On scales of their own, so that no file of one plane makes up for one of another. */
+static uint64_t stamp_of(const struct vv_stream_core *c)
+{
+    return vv_seg_list_stamp(&c->index->meta, 0, UINT64_MAX) + 3 * vv_seg_list_stamp(&c->data, 0, UINT64_MAX)
+         + 5 * vv_seg_list_stamp(&c->index->health, 0, UINT64_MAX);
+}
+
 vv_stream vv_stream_share(const vv_stream *s)
 {
     __atomic_fetch_add(&s->core->refs, 1, __ATOMIC_RELAXED);
@@ -241,6 +248,7 @@ vv_code vv_stream_open(vv_stream *ret, vv_source *source, const vv_euid *euid, c
     }
     if (rc != VV_OK)
         mark_failed(&s, &why);
+    s.stamp = stamp_of(c);
     *ret = s;
     return VV_OK;
 }

@@ -2,10 +2,6 @@
 
 #include "server/routes.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
-#include "base/text.h"
 #include "server/openapi.h"
 #include "views/flame.h"
 #include "views/segments.h"
@@ -35,16 +31,6 @@
     {.name = "function", .required = true, .what = "a definition key, a full name, # and a number, or #number/program"}
 #define PARAMS(...) (const vv_route_param[]){__VA_ARGS__, {0}}
 
-/* The state of the store, and the files of the plane, which may be one that it does not tell of. */
-static bool segments_stamp(vv_query *q, char out[VV_ROUTE_STAMP])
-{
-    vv_plane_found f;
-    vv_query copy = *q; /* what is wrong with it the view says */
-    uint64_t files = vv_query_plane(&copy, &f, NULL) == VV_OK ? vv_seg_list_stamp(f.list, 0, UINT64_MAX) : 0;
-    snprintf(out, VV_ROUTE_STAMP, "%s %016" PRIx64, q->look->generation, files);
-    return true;
-}
-
 const vv_route vv_routes[] = {
     {.path = "/api/v1", .answers = "this index", .schema = "Index", .page = vv_page_index},
     {.path = "/api/v1/meta", .answers = "versions, store, formats, limits, encodings, features", .schema = "Meta",
@@ -64,7 +50,7 @@ const vv_route vv_routes[] = {
      .params = PARAMS({.name = "cursor", .pattern = "^[0-9a-z.-]{1,64}$", .what = "the cursor of the last event"},
                       {.name = "wait", .max = 60, .what = "seconds to wait for a change (0); of a single answer"})},
     {.path = "/api/v1/streams/{euid}/{plane}", .answers = "segment files of a plane: meta, data or health",
-     .schema = "SegmentList", .view = vv_answer_segments, .stamp = segments_stamp,
+     .schema = "SegmentList", .view = vv_answer_segments,
      .params = PARAMS({.name = "after", .max = UINT64_MAX, .what = "with higher sequences than this"}, PAGE, AS_OF)},
     {.path = "/api/v1/streams/{euid}/{plane}/{seq}", .answers = "a segment file as it lies on disk",
      .raw = vv_raw_segment, .params = PARAMS(AS_OF)},

@@ -438,7 +438,7 @@ static void serve_view(exchange *x, const vv_route *r, const vv_route_ids *ids)
                       .param_count = x->target.param_count, .id = ids->items[0], .sub = ids->items[1],
                       .third = ids->items[2]};
         char stamp[VV_ROUTE_STAMP];
-        snprintf(stamp, sizeof stamp, "%s %016" PRIx64, look->generation, look->files);
+        snprintf(stamp, sizeof stamp, "%s %016" PRIx64, look->generation, look->store->stamp);
         bool tagged = !r->untagged && (!r->stamp || r->stamp(&q, stamp));
         make_etag(x, stamp, etag);
         if (!tagged || !not_modified(x, etag)) {

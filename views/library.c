@@ -8,9 +8,7 @@
 #include <stdlib.h>
 
 #include "base/deadline.h"
-#include "base/sha256.h"
 #include "base/text.h"
-#include "reader/stream.h"
 #include "reader/watch.h"
 #include "views/place.h"
 #include "views/shelf.h"
@@ -243,21 +241,6 @@ static vv_code open_place(vv_library *l, bool check, bool *ret_entered, vv_error
     return vv_fail(err, VV_ERR_NOTFOUND, "the store comes and goes");
 }
 
-static uint64_t stamp_of_files(const vv_store *store)
-{
-    uint8_t b[2 * 8], sum[VV_SHA256_BYTES];
-    vv_sha256_ctx c;
-    vv_sha256_init(&c);
-    for (size_t i = 0; i < store->stream_count; i++) {
-        const struct vv_stream_core *core = store->streams[i].core;
-        vv_put64(b, vv_seg_list_stamp(&core->index->meta, 0, UINT64_MAX));
-        vv_put64(b + 8, vv_seg_list_stamp(&core->data, 0, UINT64_MAX));
-        vv_sha256_update(&c, b, sizeof b);
-    }
-    vv_sha256_final(&c, sum);
-    return vv_be64(sum);
-}
-
 static vv_code keep_look(vv_library *l, vv_store *store, bool renews, vv_error *err)
 {
     look_entry *e = calloc(1, sizeof *e);
@@ -268,7 +251,6 @@ static vv_code keep_look(vv_library *l, vv_store *store, bool renews, vv_error *
     e->store = store;
     e->pub.store = store;
     vv_hex(e->pub.generation, store->generation, sizeof store->generation);
-    e->pub.files = stamp_of_files(store);
     e->refs = 1;
     size_t bytes = l->present ? sizeof *e + vv_store_bytes(l->present->store, store) : 0;
     pthread_mutex_lock(&l->lock);

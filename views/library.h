@@ -18,11 +18,6 @@ typedef struct vv_library vv_library;
 typedef struct {
     const vv_store *store;
     char generation[65]; /* in hex; it is the as_of token too */
-    /*
-     * Of all segment files of meta and data, as vv_seg_list_stamp: looks of one generation differ in it where a file
-     * became another one that is as good or as bad.
-     */
-    uint64_t files;
 } vv_look;
 
 /*
