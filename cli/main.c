@@ -47,11 +47,13 @@ static const vv_cli_verb *find_verb(const char *name)
     return *v;
 }
 
-static int help(const char *name)
+static int help(int n, char **words)
 {
-    const vv_cli_verb *verb = name ? find_verb(name) : NULL;
-    if (name && !verb)
-        return unknown_verb(name);
+    const vv_cli_verb *verb = n > 0 ? find_verb(words[0]) : NULL;
+    if (n > 0 && !verb)
+        return unknown_verb(words[0]);
+    if (n > 1)
+        return vv_cli_fail(VV_EXIT_USAGE, "unexpected argument \"%.60s\"; help explains one verb", words[1]);
     if (verb)
         vv_cli_help(verb);
     else
@@ -69,7 +71,7 @@ static int command(int argc, char **argv)
         return VV_EXIT_OK;
     }
     if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0 || strcmp(first, "help") == 0)
-        return help(argc > 2 ? argv[2] : NULL);
+        return help(argc - 2, argv + 2);
     if (*first == '-')
         return vv_cli_fail(VV_EXIT_USAGE, "%.60s: options come after the verb; `varve --help` lists the verbs", first);
     const vv_cli_verb *verb = find_verb(first);

@@ -49,9 +49,16 @@ static vv_str text_of(const vv_hit *h, char scratch[VV_FUNCTION_SCRATCH])
     return (vv_str){NULL, 0};
 }
 
+typedef struct {
+    vv_cli_table *table;
+    size_t count;
+} hit_table;
+
 static void add_row(void *state, const vv_hit *h)
 {
-    vv_cli_table *t = state;
+    hit_table *hits = state;
+    vv_cli_table *t = hits->table;
+    hits->count++;
     char id[ID], scratch[VV_FUNCTION_SCRATCH];
     put_id(id, h);
     vv_cli_cell(t, VV_PAINT_NONE, "%s", vv_hit_words[h->type]);
@@ -66,21 +73,24 @@ static int show(const vv_cli *c, vv_query *q)
 {
     static const vv_cli_column columns[] = {{"TYPE", false}, {"ID", false}, {"BY", false}, {"NAME", false},
                                             {"FILE", false}};
-    vv_cli_table *t = vv_cli_table_new(columns, VV_ARRAY_LEN(columns));
+    hit_table t = {.table = vv_cli_table_new(columns, VV_ARRAY_LEN(columns))};
     vv_search_result r;
     vv_error err = {0};
     int status = VV_EXIT_OK;
-    if (vv_search(q, add_row, t, &r, &err) != VV_OK) {
+    if (vv_search(q, add_row, &t, &r, &err) != VV_OK) {
         status = vv_cli_fail_view(c, q, &err);
     } else {
-        vv_cli_table_print(t);
+        if (t.count)
+            vv_cli_table_print(t.table);
+        else
+            printf("nothing that holds this text\n");
         vv_cli_print_next(r.next);
         if (r.tables_unreadable)
             printf("%" PRIu64 " of %" PRIu64 " tables of functions can't be read\n", r.tables_unreadable, r.tables);
         vv_cli_print_evidence(r.evidence.verdict);
     }
     vv_search_result_done(&r);
-    vv_cli_table_free(t);
+    vv_cli_table_free(t.table);
     return status;
 }
 

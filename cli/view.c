@@ -115,7 +115,7 @@ static const char *next_step(const char *parameter)
         {"context", "; `varve flame --json --ids 1` names those of an execution"},
         {"root", "; `varve flame --json --ids 1` names those of an execution"},
         {"euid", "; `varve streams` lists them"},
-        {"cid", "; `varve value --uses` tells where it was captured"},
+        {"cid", "; `varve value CID --uses` tells where it was captured"},
     };
     for (size_t i = 0; i < VV_ARRAY_LEN(steps); i++)
         if (strcmp(parameter, steps[i].parameter) == 0)

@@ -21,6 +21,8 @@ is "ls: chosen by status" 0c0d0e0f.1.5 "$("$varve" ls --status failed | awk 'NR 
 is "ls: chosen by text, process and time" "0c0d0e0f.1.9 0c0d0e0f.1.5 0c0d0e0f.1.1" \
     "$("$varve" ls --q app.main --stream 000102030405060708090a0b0c0d0e0f --since 2023-11-14T22:13:20Z | awk 'NR > 1 {print $1}' | xargs)"
 is "ls: none that is chosen" "no such executions" "$("$varve" ls --status panicked)"
+is "search: nothing" "nothing that holds this text evidence partial" "$("$varve" search zzz | xargs)"
+fails "help: one word too many" 2 'unexpected argument "x"' help ls x
 next=$("$varve" search app -n 1 | sed -n 's/^--cursor //p')
 is "search: the next page" "app.Helper app.Main" \
     "$({ "$varve" search app -n 1; "$varve" search app -n 1 --cursor "$next"; } | awk '$1 == "function" {print $4}' | xargs)"
