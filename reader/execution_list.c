@@ -17,7 +17,7 @@ typedef struct vv_execution_chunk {
     vv_execution e[];
 } chunk;
 
-/* Root -> index, of the newest of the lists that share it: of another one those below its count. */
+/* Root -> index. Lists share it: an older one takes an index that is not below its count for none. */
 struct vv_root_map {
     unsigned refs; /* atomic */
     pthread_rwlock_t lock;
@@ -90,7 +90,7 @@ void vv_executions_done(vv_execution_list *l)
     *l = (vv_execution_list){.count = 0};
 }
 
-/* Makes chunk i, which holds so many, the list's own, with room for so many. */
+/* Makes chunk i the list's own, with room for so many; it holds the first of them. */
 static bool own(vv_execution_list *l, size_t i, size_t held, size_t room)
 {
     chunk *c = l->chunks[i];

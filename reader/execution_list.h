@@ -30,8 +30,8 @@ void vv_executions_done(vv_execution_list *l);
 
 /*
  * While the list is made. The execution of that root, new and otherwise zeroed where there was none; and *ret_at, its
- * index. What it points to is its own, until the list is changed again. NULL without memory: the list can only be
- * freed then.
+ * index. It is shared with no other list, and stays in its place until the list is changed again. NULL without memory:
+ * the list can only be freed then.
  */
 vv_execution *vv_executions_put(vv_execution_list *l, const vv_thread_ref *root, size_t *ret_at);
 /* Execution i, to be changed; likewise. */
@@ -41,5 +41,5 @@ vv_execution *vv_executions_change(vv_execution_list *l, size_t i);
 const vv_execution *vv_executions_at(const vv_execution_list *l, size_t i);
 /* The index of the execution of that root; count where there is none. */
 size_t vv_executions_find(const vv_execution_list *l, const vv_thread_ref *root);
-/* Memory that it holds and another one of the same stream (may be zeroed) does not; about. */
+/* Memory that it holds and another one of the same stream (may be zeroed) does not; about. By who makes the lists. */
 size_t vv_executions_bytes(const vv_execution_list *l, const vv_execution_list *other);

@@ -93,7 +93,7 @@ static vv_code add_engine(indexer *in, const vv_engine_started *m, vv_error *err
     return VV_OK;
 }
 
-static vv_code execution_of(indexer *in, const vv_thread_ref *root, vv_execution **ret, vv_error *err)
+static vv_code execution_to_change(indexer *in, const vv_thread_ref *root, vv_execution **ret, vv_error *err)
 {
     size_t at;
     if (!vv_grow(&in->changed, &in->changed_cap, in->changed_count, sizeof *in->changed)
@@ -106,7 +106,7 @@ static vv_code execution_of(indexer *in, const vv_thread_ref *root, vv_execution
 static vv_code add_root_started(indexer *in, const vv_root_started *m, const vv_meta_segment *seg, vv_error *err)
 {
     vv_execution *e;
-    vv_code rc = execution_of(in, &m->root, &e, err);
+    vv_code rc = execution_to_change(in, &m->root, &e, err);
     if (rc != VV_OK)
         return rc;
     if (e->has_start)
@@ -122,7 +122,7 @@ static vv_code add_root_started(indexer *in, const vv_root_started *m, const vv_
 static vv_code add_root_ended(indexer *in, const vv_root_ended *m, const vv_meta_segment *seg, vv_error *err)
 {
     vv_execution *e;
-    vv_code rc = execution_of(in, &m->root, &e, err);
+    vv_code rc = execution_to_change(in, &m->root, &e, err);
     if (rc != VV_OK)
         return rc;
     if (e->has_end)
@@ -184,10 +184,7 @@ static vv_code fold_meta(indexer *in, size_t from, vv_error *err)
     return rc;
 }
 
-/*
- * How far the plane reaches, and the gaps that index states go by: those of a live stream end at its highest decoded
- * segment (the tail may be torn), which is known once the plane is folded.
- */
+/* How far the plane reaches. */
 static vv_code measure(vv_meta_index *x, vv_stream *s, vv_error *err)
 {
     vv_extent e;
@@ -195,7 +192,7 @@ static vv_code measure(vv_meta_index *x, vv_stream *s, vv_error *err)
     if (rc != VV_OK)
         return rc;
     x->bad = s->meta_bad = s->meta_gaps = e.bad;
-    s->meta_bad_count = e.bad_count;
+    x->bad_count = s->meta_bad_count = e.bad_count;
     s->meta_high = e.high;
     s->meta_contiguous = e.contiguous;
     if (e.high - x->meta.count > VV_MISSING_MAX)
@@ -203,6 +200,10 @@ static vv_code measure(vv_meta_index *x, vv_stream *s, vv_error *err)
     return VV_OK;
 }
 
+/*
+ * The gaps that index states go by, once the plane is folded: those of a live stream end at its highest decoded segment
+ * (the tail may be torn).
+ */
 static void find_gaps(vv_stream *s)
 {
     s->meta_gap_count = s->meta_bad_count;
@@ -335,10 +336,10 @@ static bool has_roots_only(const vv_seg *seg, const vv_euid *euid)
 }
 
 /*
- * Has nothing come since the former look but executions and ends, one segment after the other? All else changes what
- * was known of others, and is rare.
+ * Has nothing come since the former look but starts, ends and terms, in segments that follow on a plane without a gap?
+ * All else, the writer's death too, changes what was known of other executions, and is rare.
  */
-static bool goes_on(const vv_meta_index *x, const vv_stream *s, const vv_stream *former, const vv_meta_index *known)
+static bool can_follow(const vv_meta_index *x, const vv_stream *s, const vv_stream *former, const vv_meta_index *known)
 {
     if (!former || former->failed || former->alive != s->alive || former->unprobed != s->unprobed
         || former->meta_bad_count || !vv_seg_list_begins(&x->meta, &known->meta)
@@ -353,7 +354,7 @@ static bool goes_on(const vv_meta_index *x, const vv_stream *s, const vv_stream 
     return true;
 }
 
-static vv_code go_on(indexer *in, const vv_stream *former, const vv_meta_index *known, vv_error *err)
+static vv_code follow(indexer *in, const vv_stream *former, const vv_meta_index *known, vv_error *err)
 {
     vv_meta_index *x = in->x;
     x->engines = known->engines;
@@ -376,7 +377,7 @@ vv_code vv_meta_index_make(vv_meta_index *x, vv_stream *s, const vv_stream *form
                            vv_error *err)
 {
     indexer in = {.s = s, .x = x};
-    vv_code rc = goes_on(x, s, former, known) ? go_on(&in, former, known, err) : make_anew(&in, err);
+    vv_code rc = can_follow(x, s, former, known) ? follow(&in, former, known, err) : make_anew(&in, err);
     free(in.changed);
     s->engines = x->engines ? x->engines->items : NULL;
     s->engine_count = x->engines ? x->engines->count : 0;
@@ -397,5 +398,6 @@ size_t vv_meta_index_bytes(const vv_meta_index *x, const vv_meta_index *other)
         return 0;
     return sizeof *x + vv_seg_list_bytes(&x->meta, &o->meta) + vv_seg_list_bytes(&x->health, &o->health)
          + (x->engines == o->engines ? 0 : engine_bytes(x->engines))
-         + vv_executions_bytes(&x->executions, &o->executions) + x->waiting_count * sizeof *x->waiting;
+         + vv_executions_bytes(&x->executions, &o->executions) + x->waiting_count * sizeof *x->waiting
+         + x->bad_count * sizeof *x->bad;
 }

@@ -11,7 +11,8 @@ struct vv_engine_list;
 typedef struct {
     unsigned refs; /* atomic */
     vv_seg_list meta, health;
-    vv_range *bad; /* runs of sequences, as vv_extent has them */
+    vv_range *bad; /* of meta: runs of sequences, as vv_extent has them */
+    size_t bad_count;
     struct vv_engine_list *engines;
     vv_execution_list executions;
     vv_health_record *waiting; /* terms whose end has not come, as they came */

@@ -70,9 +70,14 @@ vv_seg *vv_seg_new(uint64_t sequence)
     return s;
 }
 
+static size_t words_of(size_t groups)
+{
+    return 2 * groups + 1;
+}
+
 bool vv_seg_make_groups(vv_seg *s, size_t n)
 {
-    s->off = n <= 1 ? s->one : malloc((2 * n + 1) * sizeof *s->off);
+    s->off = n <= 1 ? s->one : malloc(words_of(n) * sizeof *s->off);
     return s->off != NULL;
 }
 
@@ -196,11 +201,6 @@ size_t vv_seg_list_from(const vv_seg_list *l, uint64_t sequence)
     uint64_t beyond = sequence - first_of(e);
     size_t length = length_of(l, lo - 1);
     return e->at + (beyond < length ? (size_t)beyond : length);
-}
-
-static size_t words_of(size_t groups)
-{
-    return 2 * groups + 1;
 }
 
 static const vv_seg *unpack(const pack *p, size_t i, vv_seg *room)

@@ -1,4 +1,7 @@
-/* All executions of a look at a store, newest first. Immutable, and shared by threads; it lives as long as its look. */
+/*
+ * All executions of a look at a store, newest first. Immutable, and shared by threads: counted by its holders. What it
+ * leads to is the look's, so it is given back before that.
+ */
 #pragma once
 
 #include "reader/store.h"
@@ -6,8 +9,8 @@
 typedef struct vv_found {
     const vv_stream *stream;
     const vv_execution *execution;
-    bool has_time;
-    uint64_t unix_ns; /* wall clock of the start; 0 without one */
+    bool has_time;    /* when it started is known */
+    uint64_t unix_ns; /* the wall clock of that; 0 without */
 } vv_found;
 
 vv_found vv_found_of(const vv_stream *stream, const vv_execution *execution);
