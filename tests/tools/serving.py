@@ -5,9 +5,12 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from urllib.parse import urlencode
 
 import genstore
+
+IDLE = 20  # seconds: a server hangs up on who is silent for 30
 
 
 class Server:
@@ -20,13 +23,18 @@ class Server:
         assert line.startswith("listening on http://"), line
         self.address = line.split("//")[1].strip().rstrip("/")
         self.connection = http.client.HTTPConnection(self.address, timeout=120)
+        self.asked = time.monotonic()
 
     def request(self, target, query=(), headers=None, method="GET"):
         """The status, the headers by their names in small letters, and the body."""
+        if time.monotonic() - self.asked > IDLE:
+            self.connection.close()
         self.connection.request(method, target + ("?" + urlencode(query, doseq=True) if query else ""),
                                 headers=headers or {})
         response = self.connection.getresponse()
-        return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+        answer = response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
+        self.asked = time.monotonic()
+        return answer
 
     def status(self, key):
         """A number of the process's, as the kernel tells it: sizes in KiB."""
